@@ -1,0 +1,2 @@
+//! The `slabfence` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Peer-to-peer collectives of an LLM decode step over VMM slabs, on the CUDA driver API.

@@ -1,0 +1,1 @@
+//! PTX front end of the emulated driver: text to a checked module.

@@ -1,0 +1,1 @@
+//! Layout proofs and programs that must not compile.

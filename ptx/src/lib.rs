@@ -1,0 +1,1 @@
+//! The committed kernel images of slabfence and their manifest.

@@ -1,0 +1,1 @@
+//! CUDA driver API: bindings, the versioned function table and its loader.

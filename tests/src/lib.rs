@@ -1,0 +1,1 @@
+//! Multi-rank integration tests of slabfence on the emulated machine.

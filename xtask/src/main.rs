@@ -1,0 +1,2 @@
+//! Code generation.
+fn main() {}
