@@ -1,2 +1,35 @@
-//! Code generation.
-fn main() {}
+//! Code generation of slabfence: what is generated is checked in, and `--check` proves that it is up to date.
+
+mod abi;
+mod output;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  abi [--check]   write kernels/abi.cuh from slabfence::layout, or fail when it is out of date";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["abi"] => abi::write(),
+        ["abi", "--check"] => abi::check(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
