@@ -1,6 +1,20 @@
 //! PTX execution of the emulated driver: one interpreter, generic over a hook.
 //!
 //! The machine (crate `slabfence-emu`) owns devices, streams and memory; this crate runs warps. The seam between
-//! them is small: [`Cta`] is a resident block, [`Cta::step`] runs one of its warps for a while, [`GlobalMemory`]
-//! says what an address is, and [`Hook`] sees every access, fence and barrier, so that a checking mode needs no
-//! second interpreter.
+//! them is small: [`Kernel`] is a decoded entry, [`Launch`] one launch of it, [`Cta`] a resident block,
+//! [`Cta::step`] runs one of its warps for a while, [`GlobalMemory`] says what an address is, and [`Hook`] sees
+//! every access, fence and barrier, so that a checking mode needs no second interpreter.
+
+mod cta;
+mod fault;
+mod hook;
+mod kernel;
+mod launch;
+mod memory;
+
+pub use cta::{Cta, Env, Step, WaitReason, WarpState};
+pub use fault::{AccessKind, BarrierMisuse, Fault, FaultKind};
+pub use hook::{Access, CtaBarrier, Fast, Fence, Hook, Operation, Order, Scope, Site, Space};
+pub use kernel::{CompileError, Kernel, ParamInfo, SourceLine};
+pub use launch::{Launch, LaunchError};
+pub use memory::{GlobalMemory, MemoryFault, Region};
