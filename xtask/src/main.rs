@@ -1,14 +1,20 @@
 //! Code generation of slabfence: what is generated is checked in, and `--check` proves that it is up to date.
 
 mod abi;
+mod kernels;
+mod manifest;
 mod output;
+mod scan;
+mod toolchain;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  abi [--check]   write kernels/abi.cuh from slabfence::layout, or fail when it is out of date";
+  abi [--check]            write kernels/abi.cuh from slabfence::layout, or fail when it is out of date
+  kernels [--check]        build kernels/*.cu into ptx/, or fail when ptx/ is not what they build to
+  kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,6 +22,9 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["abi"] => abi::write(),
         ["abi", "--check"] => abi::check(),
+        ["kernels"] => kernels::write(),
+        ["kernels", "--check"] => kernels::check(),
+        ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -1,0 +1,123 @@
+//! The CUDA compilers that build the kernels: pinned wheels in a git-ignored folder, installed on first use.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::output::{Result, root};
+
+/// The wheels, by version. All of one release: an unpinned nvvm writes PTX that this ptxas does not read, which is also
+/// why pip must not resolve their dependencies. 13.0 because its PTX is what a 580 driver can still compile.
+pub const WHEELS: [(&str, &str); 5] = [
+    ("nvidia-cuda-nvcc", "13.0.88"),
+    ("nvidia-cuda-crt", "13.0.88"),
+    ("nvidia-nvvm", "13.0.88"),
+    ("nvidia-cuda-runtime", "13.0.96"),
+    ("nvidia-cuda-cccl", "13.0.85"),
+];
+
+/// The installed compilers.
+pub struct Toolchain {
+    bin: PathBuf,
+}
+
+impl Toolchain {
+    /// Finds the pinned wheels in `.cuda/`, installing what is missing.
+    pub fn locate() -> Result<Self> {
+        let venv = root().join(".cuda");
+        if !complete(&venv) {
+            install(&venv)?;
+        }
+        let packages = site_packages(&venv).filter(|_| complete(&venv)).ok_or(
+            "pip succeeded, yet the wheels are not in .cuda/: delete that folder and try again",
+        )?;
+        host_compiler()?;
+        Ok(Self {
+            bin: packages.join("nvidia/cu13/bin"),
+        })
+    }
+
+    /// nvcc, to be run in `directory`, untouched by flags from the environment.
+    pub fn nvcc(&self, directory: &Path) -> Command {
+        let mut command = Command::new(self.bin.join("nvcc"));
+        command
+            .current_dir(directory)
+            .env_remove("NVCC_PREPEND_FLAGS")
+            .env_remove("NVCC_APPEND_FLAGS");
+        command
+    }
+
+    /// ptxas, to be run in `directory`.
+    pub fn ptxas(&self, directory: &Path) -> Command {
+        let mut command = Command::new(self.bin.join("ptxas"));
+        command.current_dir(directory);
+        command
+    }
+}
+
+/// Runs a command to its end; a failure shows what it wrote.
+pub fn run(command: &mut Command) -> Result<Output> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|e| format!("cannot run {program}: {e}"))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(format!(
+        "{program} failed ({}):\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
+
+/// Whether exactly the pinned versions are installed.
+fn complete(venv: &Path) -> bool {
+    let Some(packages) = site_packages(venv) else {
+        return false;
+    };
+    WHEELS.iter().all(|(name, version)| {
+        let record = format!("{}-{version}.dist-info", name.replace('-', "_"));
+        packages.join(record).is_dir()
+    })
+}
+
+/// `lib/python3.x/site-packages`, whichever x.
+fn site_packages(venv: &Path) -> Option<PathBuf> {
+    let versions = std::fs::read_dir(venv.join("lib")).ok()?;
+    versions
+        .filter_map(|entry| Some(entry.ok()?.path().join("site-packages")))
+        .find(|path| path.is_dir())
+}
+
+fn install(venv: &Path) -> Result<()> {
+    println!("installing the CUDA 13.0 compilers into .cuda/ (about 100 MB to download)");
+    run(Command::new("python3").args(["-m", "venv"]).arg(venv)).map_err(|e| {
+        format!(
+            "{e}\na Python virtual environment is needed: on Debian, `apt-get install python3-venv`"
+        )
+    })?;
+    let mut pip = Command::new(venv.join("bin/python3"));
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ]);
+    pip.args(WHEELS.map(|(name, version)| format!("{name}=={version}")));
+    run(&mut pip).map(drop)
+}
+
+/// nvcc preprocesses with the host's C++ compiler.
+fn host_compiler() -> Result<()> {
+    const HINT: &str =
+        "nvcc needs a C++ compiler for its preprocessor: on Debian, `apt-get install g++`";
+    let answer = run(Command::new("gcc").arg("-print-prog-name=cc1plus"))
+        .map_err(|e| format!("{e}\n{HINT}"))?;
+    // gcc answers with the bare name when it has no such program.
+    match String::from_utf8_lossy(&answer.stdout).contains('/') {
+        true => Ok(()),
+        false => Err(HINT.to_owned()),
+    }
+}
