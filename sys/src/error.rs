@@ -23,7 +23,8 @@ impl fmt::Display for Version {
 pub struct MissingSymbol {
     /// Name of the entry.
     pub name: &'static str,
-    /// The version that has it: 1000 × major + 10 × minor. Zero for the entries that only an emulated driver has.
+    /// The version that has it: 1000 × major + 10 × minor. Zero for the entries that only an
+    /// emulated driver has.
     pub needs: c_int,
     /// The version of the driver at hand.
     pub driver: c_int,

@@ -1,12 +1,14 @@
-//! The CUDA driver API: its types, a function table whose every entry is asked for with the version of its ABI, and the
-//! loader that fills it.
+//! The CUDA driver API: its types, a function table whose every entry is asked for with the version
+//! of its ABI, and the loader that fills it.
 //!
-//! No CUDA library is linked. [`Api::open`] opens the machine's `libcuda.so.1` at run time; [`Api::load`] takes the
-//! functions from anywhere else, such as an emulated driver in the same process. Names are the driver's own, so that its
-//! documentation can be searched for them: <https://docs.nvidia.com/cuda/cuda-driver-api/>.
+//! No CUDA library is linked. [`Api::open`] opens the machine's `libcuda.so.1` at run time;
+//! [`Api::load`] takes the functions from anywhere else, such as an emulated driver in the same
+//! process. Names are the driver's own, so that its documentation can be searched for them:
+//! <https://docs.nvidia.com/cuda/cuda-driver-api/>.
 //!
-//! This layer checks nothing that a call's arguments mean. Every call is `unsafe`, and what makes one sound is in the
-//! driver's documentation; safe wrappers are the business of the crate `slabfence`.
+//! This layer checks nothing that a call's arguments mean. Every call is `unsafe`, and what makes
+//! one sound is in the driver's documentation; safe wrappers are the business of the crate
+//! `slabfence`.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!(

@@ -11,11 +11,12 @@ use crate::error::LoadError;
 use crate::table::{Api, pfn};
 use crate::types::{CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult};
 
-/// The one name the driver is opened by. `libcuda.so` is not tried: it is what a toolkit calls its stub.
+/// The one name the driver is opened by. `libcuda.so` is not tried: it is what a toolkit calls its
+/// stub.
 const LIBRARY: &str = "libcuda.so.1";
 
-/// Keeps the library mapped though every handle to it be closed: driver threads and exit handlers run until the process
-/// ends. The value is that of glibc and musl on Linux.
+/// Keeps the library mapped though every handle to it be closed: driver threads and exit handlers
+/// run until the process ends. The value is that of glibc and musl on Linux.
 const RTLD_NODELETE: c_int = 0x1000;
 
 /// `cuGetProcAddress_v2`, the only entry of a driver that is looked up by its bare name.
@@ -28,57 +29,64 @@ type GetProcAddress = unsafe extern "C" fn(
 ) -> CUresult;
 
 impl Api {
-    /// Opens this machine's driver, `libcuda.so.1`, and fills the table from it. The library stays open until the process
-    /// ends. Nothing of CUDA is initialised: that is `cuInit`.
+    /// Opens this machine's driver, `libcuda.so.1`, and fills the table from it. The library stays
+    /// open until the process ends. Nothing of CUDA is initialised: that is `cuInit`.
     ///
     /// # Errors
     ///
     /// No library, a library older than CUDA 12.0, the toolkit's stub, or a required entry missing.
     pub fn open() -> Result<Self, LoadError> {
-        // SAFETY: runs the initialisers of the library that the system's linker knows as the CUDA driver; a program that
-        // uses CUDA trusts that library, and its initialisers ask nothing of their caller.
+        // SAFETY: runs the initialisers of the library that the system's linker knows as the CUDA
+        // driver; a program that uses CUDA trusts that library, and its initialisers ask nothing of
+        // their caller.
         let opened = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) };
         let library = opened.map_err(|error| LoadError::NoLibrary {
             library: LIBRARY,
             reason: reason(&error),
         })?;
         let address = address_of(&library, c"cuGetProcAddress_v2");
-        // SAFETY: null is `None` in this type; a CUDA driver's symbol of this name has this ABI, in every version.
+        // SAFETY: null is `None` in this type; a CUDA driver's symbol of this name has this ABI, in
+        // every version.
         let get_proc_address =
             unsafe { core::mem::transmute::<*const c_void, Option<GetProcAddress>>(address) };
         let Some(get_proc_address) = get_proc_address else {
-            return Err(LoadError::NoProcAddress {
-                library: LIBRARY,
-                driver: bare_version(&library),
-            });
+            return Err(without_proc_address(&library));
         };
+        let stub = Err(CUresult::CUDA_ERROR_STUB_LIBRARY);
+        if proc_address(get_proc_address, c"cuDriverGetVersion", 2020) == stub {
+            return Err(LoadError::StubLibrary);
+        }
         let mut resolve = |name: &CStr, version: c_int| -> *const c_void {
-            let address = proc_address(get_proc_address, name, version);
-            // Entries without a version are no CUDA symbols: an emulated library may export them by name only.
+            let address = proc_address(get_proc_address, name, version).unwrap_or(ptr::null());
+            // Entries without a version are no CUDA symbols: an emulated library may export them by
+            // name only.
             if address.is_null() && version == 0 {
                 address_of(&library, name)
             } else {
                 address
             }
         };
-        // SAFETY: `cuGetProcAddress_v2` gives the function of the ABI asked for, or null; a library that exports the
-        // private names is the emulated driver, whose ABI for them is the table's. The library is never unmapped.
+        // SAFETY: `cuGetProcAddress_v2` gives the function of the ABI asked for, or null; a library
+        // that exports the private names is the emulated driver, whose ABI for them is the table's.
+        // The library is never unmapped.
         let api = unsafe { Self::load(&mut resolve) };
-        // Not closed even where the table could not be filled: RTLD_NODELETE would keep it mapped in any case.
+        // Not closed even where the table could not be filled: RTLD_NODELETE would keep it mapped
+        // in any case.
         let _never_closed = library.into_raw();
         api
     }
 
-    /// Fills the table from `resolve`, which is asked for each entry of [`SYMBOLS`](crate::SYMBOLS) by symbol and version
-    /// and gives null for what it does not have. This is how a driver in the same process, or a host's own loader, is used.
+    /// Fills the table from `resolve`, which is asked for each entry of [`SYMBOLS`](crate::SYMBOLS)
+    /// by symbol and version and gives null for what it does not have. This is how a driver in the
+    /// same process, or a host's own loader, is used.
     ///
-    /// Nothing newer than the driver's own version is asked for: what a resolver would give for that could only be a
-    /// function of an older ABI.
+    /// Nothing newer than the driver's own version is asked for: what a resolver would give for
+    /// that could only be a function of an older ABI.
     ///
     /// # Safety
     ///
-    /// What `resolve` gives for a symbol and version is null, or a function with the ABI that [`pfn`](crate::pfn) states
-    /// for that entry, which stays callable until the process ends.
+    /// What `resolve` gives for a symbol and version is null, or a function with the ABI that
+    /// [`pfn`](crate::pfn) states for that entry, which stays callable until the process ends.
     ///
     /// # Errors
     ///
@@ -87,7 +95,8 @@ impl Api {
         resolve: &mut dyn FnMut(&CStr, c_int) -> *const c_void,
     ) -> Result<Self, LoadError> {
         let address = resolve(c"cuDriverGetVersion", 2020);
-        // SAFETY: null is `None` in this type; by this function's contract anything else is that function.
+        // SAFETY: null is `None` in this type; by this function's contract anything else is that
+        // function.
         let get_version = unsafe {
             core::mem::transmute::<*const c_void, Option<pfn::cuDriverGetVersion>>(address)
         };
@@ -123,7 +132,7 @@ impl fmt::Debug for Api {
 /// The driver's version.
 fn driver_version(get_version: pfn::cuDriverGetVersion) -> Result<c_int, LoadError> {
     let mut version = 0;
-    // SAFETY: writes one int; "this function can be called before cuInit".
+    // SAFETY: writes one int, and is the call that a driver answers before `cuInit`.
     match unsafe { get_version(&mut version) } {
         CUresult::CUDA_SUCCESS => Ok(version),
         CUresult::CUDA_ERROR_STUB_LIBRARY => Err(LoadError::StubLibrary),
@@ -131,13 +140,21 @@ fn driver_version(get_version: pfn::cuDriverGetVersion) -> Result<c_int, LoadErr
     }
 }
 
-/// The version of a driver too old for `cuGetProcAddress_v2`.
-fn bare_version(library: &Library) -> Option<c_int> {
+/// Why a library without `cuGetProcAddress_v2` is of no use: an old driver, or a toolkit's old
+/// stub.
+fn without_proc_address(library: &Library) -> LoadError {
     let address = address_of(library, c"cuDriverGetVersion");
-    // SAFETY: null is `None` in this type; `cuDriverGetVersion` has had one ABI in all of CUDA's versions.
+    // SAFETY: null is `None` in this type; `cuDriverGetVersion` has had one ABI in all of CUDA's
+    // versions.
     let get_version =
         unsafe { core::mem::transmute::<*const c_void, Option<pfn::cuDriverGetVersion>>(address) };
-    driver_version(get_version?).ok()
+    match get_version.map(driver_version) {
+        Some(Err(LoadError::StubLibrary)) => LoadError::StubLibrary,
+        version => LoadError::NoProcAddress {
+            library: LIBRARY,
+            driver: version.and_then(Result::ok),
+        },
+    }
 }
 
 /// The address of an exported symbol; null where the library has none of that name.
@@ -147,25 +164,31 @@ fn address_of(library: &Library, name: &CStr) -> *const c_void {
     symbol.map_or(ptr::null(), |symbol| symbol.as_raw_ptr().cast_const())
 }
 
-/// The dynamic linker's own words: the error of `libloading` says only which call failed, its source says why.
+/// The dynamic linker's own words: the error of `libloading` says only which call failed, its
+/// source says why.
 fn reason(error: &libloading::Error) -> String {
     error
         .source()
         .map_or_else(|| error.to_string(), |source| source.to_string())
 }
 
-/// One entry by symbol and version; null where the driver lacks it. The pointer decides and not only the code: a driver
-/// may succeed with a null pointer and tell the reason in the status.
-fn proc_address(get_proc_address: GetProcAddress, name: &CStr, version: c_int) -> *const c_void {
+/// One entry by symbol and version. A driver may succeed with a null pointer and tell the reason in
+/// the status, so success is not presence: the pointer is.
+fn proc_address(
+    get_proc_address: GetProcAddress,
+    name: &CStr,
+    version: c_int,
+) -> Result<*const c_void, CUresult> {
     let mut address = ptr::null_mut();
     let mut status = CUdriverProcAddressQueryResult::default();
     let flags = CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-    // SAFETY: a NUL-terminated name and two places to write, all alive over the call, which keeps none of them.
+    // SAFETY: a NUL-terminated name and two places to write, all alive over the call, which keeps
+    // none of them.
     let code =
         unsafe { get_proc_address(name.as_ptr(), &mut address, version, flags, &mut status) };
     if code.is_success() {
-        address
+        Ok(address)
     } else {
-        ptr::null()
+        Err(code)
     }
 }

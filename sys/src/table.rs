@@ -1,8 +1,9 @@
 //! The function table: one line per driver entry, with the version of the ABI it is asked for.
 //!
-//! The version is that of the signature written here (`PFN_<name>_v<version>` in the toolkit's `cudaTypedefs.h`), never
-//! the newest one: `cuGetProcAddress` refuses a version above the driver's own, and a symbol asked for without a version
-//! is its *oldest* ABI, with 32-bit addresses in some cases.
+//! The version is that of the signature written here (`PFN_<name>_v<version>` in the toolkit's
+//! `cudaTypedefs.h`), never the newest one: `cuGetProcAddress` refuses a version above the driver's
+//! own, and a symbol asked for without a version is its *oldest* ABI, with 32-bit addresses in some
+//! cases.
 
 #![allow(
     non_snake_case,
@@ -18,11 +19,13 @@ use crate::types::*;
 /// An entry of the table, for whoever provides or checks one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// The entry's name in [`Api`]: the symbol, with a suffix where the table has a second version of it.
+    /// The entry's name in [`Api`]: the symbol, with a suffix where the table has a second version
+    /// of it.
     pub entry: &'static str,
     /// The symbol that is asked for.
     pub name: &'static CStr,
-    /// The version it is asked for with: 1000 × major + 10 × minor. Zero for the entries that only an emulated driver has.
+    /// The version it is asked for with: 1000 × major + 10 × minor. Zero for the entries that only
+    /// an emulated driver has.
     pub version: c_int,
     /// Whether a table without it is refused.
     pub required: bool,
@@ -36,7 +39,8 @@ const fn c_name(with_nul: &'static str) -> &'static CStr {
     }
 }
 
-/// The symbol behind an entry: of the same name, but for a second version of one that the table has already.
+/// The symbol behind an entry: of the same name, but for a second version of one that the table has
+/// already.
 macro_rules! symbol_of {
     ($entry:ident) => {
         const { c_name(concat!(stringify!($entry), "\0")) }
@@ -51,7 +55,8 @@ macro_rules! driver_table {
         required { $( $req:ident @ $req_version:literal: fn($($req_arg:ident: $req_type:ty),* $(,)?) -> $req_ret:ty; )* }
         optional { $( $opt:ident $(as $opt_symbol:ident)? @ $opt_version:literal: fn($($opt_arg:ident: $opt_type:ty),* $(,)?) -> $opt_ret:ty; )* }
     ) => {
-        /// The type of every entry, by the entry's name. A driver written in Rust can be checked against it.
+        /// The type of every entry, by the entry's name. A driver written in Rust can be checked
+        /// against it.
         pub mod pfn {
             use super::*;
             $(
@@ -82,11 +87,13 @@ macro_rules! driver_table {
 
         /// The driver's functions, each with the ABI of the version it was asked for.
         ///
-        /// An optional entry is a field (`None` where the driver lacks it) and a method of the same name, which gives the
-        /// function or the error that names it: `let load = api.cuFuncLoad()?;`.
+        /// An optional entry is a field (`None` where the driver lacks it) and a method of the same
+        /// name, which gives the function or the error that names it: `let load =
+        /// api.cuFuncLoad()?;`.
         #[derive(Clone)]
         pub struct Api {
-            /// What `cuDriverGetVersion` gave: 1000 × major + 10 × minor of the newest CUDA the driver serves.
+            /// What `cuDriverGetVersion` gave: 1000 × major + 10 × minor of the newest CUDA the
+            /// driver serves.
             pub driver_version: c_int,
             $(
                 #[doc = concat!("`", stringify!($req), "`, version ", stringify!($req_version), ", required.")]
@@ -103,8 +110,8 @@ macro_rules! driver_table {
             ///
             /// # Safety
             ///
-            /// What `lookup` gives for a name and version is null, or a function of that name's ABI at that version which
-            /// stays where it is until the process ends.
+            /// What `lookup` gives for a name and version is null, or a function of that name's ABI
+            /// at that version which stays where it is until the process ends.
             pub(crate) unsafe fn from_lookup(
                 driver_version: c_int,
                 lookup: &mut dyn FnMut(&CStr, c_int) -> *const c_void,
@@ -117,12 +124,14 @@ macro_rules! driver_table {
                             let (name, needs) = (stringify!($req), $req_version);
                             return Err(LoadError::MissingSymbol(MissingSymbol { name, needs, driver: driver_version }));
                         }
-                        // SAFETY: not null, and by this function's contract a function of this type.
+                        // SAFETY: not null, and by this function's contract a function of this
+                        // type.
                         unsafe { core::mem::transmute::<*const c_void, pfn::$req>(address) }
                     }, )*
                     $( $opt: {
                         let address = lookup(symbol_of!($opt $($opt_symbol)?), $opt_version);
-                        // SAFETY: null is `None` in this type; anything else is a function of it, by the contract.
+                        // SAFETY: null is `None` in this type; anything else is a function of it,
+                        // by the contract.
                         unsafe { core::mem::transmute::<*const c_void, Option<pfn::$opt>>(address) }
                     }, )*
                 })

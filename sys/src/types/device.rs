@@ -2,7 +2,8 @@
 
 use core::ffi::c_int;
 
-/// A device, by ordinal. Ordinals differ between processes (`CUDA_VISIBLE_DEVICES`): devices are matched by [`CUuuid`].
+/// A device, by ordinal. Ordinals differ between processes (`CUDA_VISIBLE_DEVICES`): devices are
+/// matched by [`CUuuid`].
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CUdevice(pub c_int);
@@ -32,7 +33,8 @@ impl core::fmt::Debug for CUuuid {
 }
 
 open_enum! {
-    /// A device attribute: those that a communication library, its diagnosis and an emulated device need.
+    /// A device attribute: those that a communication library, its diagnosis and an emulated device
+    /// need.
     CUdevice_attribute: u32 {
         CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
         CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,

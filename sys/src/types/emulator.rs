@@ -20,7 +20,8 @@ open_enum! {
 
 /// A range of device memory as the library lays it out, told to the emulated driver's checker.
 ///
-/// The same memory may be announced by its owner and by those that map it: `rank` is the owner in every case.
+/// The same memory may be announced by its owner and by those that map it: `rank` is the owner in
+/// every case.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RangeNote {

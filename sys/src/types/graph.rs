@@ -57,8 +57,8 @@ pub struct CUgraphEdgeData {
 
 layout!(CUgraphEdgeData: size 8, align 1, from_port @ 0, to_port @ 1, type_ @ 2, reserved @ 3);
 
-/// A kernel node's launch, second version of the ABI (CUDA 12.0). The first is 16 bytes shorter: a call through an
-/// unversioned symbol name would read and write that one.
+/// A kernel node's launch, second version of the ABI (CUDA 12.0). The first is 16 bytes shorter: a
+/// call through an unversioned symbol name would read and write that one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(
@@ -83,7 +83,8 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v2 {
     pub blockDimZ: c_uint,
     /// Dynamic shared memory per block, in bytes.
     pub sharedMemBytes: c_uint,
-    /// One pointer per parameter. From a getter: owned by the driver, until the node dies or its parameters are changed.
+    /// One pointer per parameter. From a getter: owned by the driver, until the node dies or its
+    /// parameters are changed.
     pub kernelParams: *mut *mut c_void,
     /// The packed form of the parameters, where that was used.
     pub extra: *mut *mut c_void,

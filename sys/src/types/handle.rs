@@ -8,7 +8,8 @@ handle! {
     CUcontext
 }
 handle! {
-    /// A stream. A handle's value is reused after the stream is destroyed: it does not identify a stream over time.
+    /// A stream. A handle's value is reused after the stream is destroyed: it does not identify a
+    /// stream over time.
     CUstream
 }
 handle! {
@@ -28,7 +29,12 @@ handle! {
     CUkernel
 }
 handle! {
-    /// A graph template.
+    /// A graph template. It may move to another thread, but two must not use it at once:
+    ///
+    /// ```compile_fail,E0277
+    /// fn shared<T: Sync>() {}
+    /// shared::<slabfence_sys::CUgraph>();
+    /// ```
     CUgraph
 }
 handle! {
@@ -54,8 +60,9 @@ impl CUstream {
 /// Handles whose driver calls may be made from any thread, and from several at once.
 macro_rules! any_thread {
     ($($name:ident),*) => { $(
-        // SAFETY: the value is never dereferenced in this process's Rust code, and the driver API is thread safe for
-        // this kind of object: a handle made on one thread is valid on every other.
+        // SAFETY: the value is never dereferenced in this process's Rust code, and the driver API
+        // is thread safe for this kind of object: a handle made on one thread is valid on every
+        // other.
         unsafe impl Send for $name {}
         // SAFETY: as above; a shared reference gives no more than the pointer's value.
         unsafe impl Sync for $name {}
@@ -72,13 +79,14 @@ any_thread!(
     CUuserObject
 );
 
-/// Handles that may move between threads but must not be used by two at once. The header says of graphs: "Graph objects
-/// are not internally synchronized and must not be accessed concurrently from multiple threads", read-only calls
-/// included. They are therefore not `Sync`, and neither is what holds one.
+/// Handles that may move between threads but must not be used by two at once. The header says of
+/// graphs: "Graph objects are not internally synchronized and must not be accessed concurrently
+/// from multiple threads", read-only calls included. They are therefore not `Sync`, and neither is
+/// what holds one.
 macro_rules! one_thread_at_a_time {
     ($($name:ident),*) => { $(
-        // SAFETY: the value is never dereferenced in this process's Rust code, and the driver ties these objects to no
-        // thread: it only forbids concurrent use.
+        // SAFETY: the value is never dereferenced in this process's Rust code, and the driver ties
+        // these objects to no thread: it only forbids concurrent use.
         unsafe impl Send for $name {}
     )* };
 }

@@ -102,8 +102,9 @@ pub struct CUlaunchAttribute {
 layout!(CUlaunchAttribute: size 72, align 8, id @ 0, pad @ 4, value @ 8);
 
 impl CUlaunchAttribute {
-    /// Programmatic dependent launch: the kernel may start before its predecessor in the stream has ended, and must
-    /// therefore execute `griddepcontrol.wait` before it touches what that one writes.
+    /// Programmatic dependent launch: the kernel may start before its predecessor in the stream has
+    /// ended, and must therefore execute `griddepcontrol.wait` before it touches what that one
+    /// writes.
     pub fn programmatic_stream_serialization() -> Self {
         let mut value = CUlaunchAttributeValue::default();
         value.programmaticStreamSerializationAllowed = 1;

@@ -1,6 +1,7 @@
 //! How a C enum and a C handle are written in Rust, once each.
 
-/// Declares an *open* C enum: any value a newer driver returns is representable, the ones named here have names.
+/// Declares an *open* C enum: any value a newer driver returns is representable, the ones named
+/// here have names.
 macro_rules! open_enum {
     ($(#[$meta:meta])* $name:ident: $repr:ty { $($(#[$value_meta:meta])* $constant:ident = $value:literal,)* }) => {
         $(#[$meta])*
@@ -36,7 +37,8 @@ macro_rules! open_enum {
     };
 }
 
-/// Declares a C flag word. Bits that are not named here are kept, so a value from a newer caller or driver survives.
+/// Declares a C flag word. Bits that are not named here are kept, so a value from a newer caller or
+/// driver survives.
 macro_rules! flag_word {
     ($(#[$meta:meta])* $name:ident: $repr:ty { $($(#[$($value_meta:tt)*])* $constant:ident = $value:literal;)* }) => {
         ::bitflags::bitflags! {
@@ -70,7 +72,8 @@ macro_rules! handle {
                 Self(::core::ptr::null_mut())
             }
 
-            /// Takes a handle from its C representation. Safe, since only an (unsafe) driver call gives it a meaning.
+            /// Takes a handle from its C representation. Safe, since only an (unsafe) driver call
+            /// gives it a meaning.
             pub const fn from_ptr(ptr: *mut ::core::ffi::c_void) -> Self {
                 Self(ptr)
             }
@@ -94,8 +97,9 @@ macro_rules! handle {
     };
 }
 
-/// Pins size and field offsets of a struct whose layout is the driver's. The numbers are those of CUDA 13.0's `cuda.h`
-/// on a 64-bit platform; a field added, removed, retyped or moved does not compile.
+/// Pins size and field offsets of a struct whose layout is the driver's. The numbers are those of
+/// CUDA 13.0's `cuda.h` on a 64-bit platform; a field added, removed, retyped or moved does not
+/// compile.
 macro_rules! layout {
     ($name:ty: size $size:literal, align $align:literal $(, $field:ident @ $offset:literal)* $(,)?) => {
         const _: () = {

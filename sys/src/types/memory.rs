@@ -13,7 +13,8 @@ impl core::fmt::Debug for CUdeviceptr {
     }
 }
 
-/// A physical allocation made or imported by `cuMem*`. Two imports of the same memory may have different values.
+/// A physical allocation made or imported by `cuMem*`. Two imports of the same memory may have
+/// different values.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CUmemGenericAllocationHandle(pub u64);
@@ -100,7 +101,8 @@ layout!(
     compressionType @ 0, gpuDirectRDMACapable @ 1, usage @ 2, reserved @ 4,
 );
 
-/// What `cuMemCreate` is to make. `Default` is all zeros, the state that every field not set must have.
+/// What `cuMemCreate` is to make. `Default` is all zeros, the state that every field not set must
+/// have.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(non_snake_case, reason = "keeps the driver's spelling")]

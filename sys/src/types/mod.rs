@@ -1,6 +1,7 @@
 //! The driver's types, in the driver's spelling.
 //!
-//! C enums are open newtypes: a value that a newer driver returns is a value, not undefined behaviour.
+//! C enums are open newtypes: a value that a newer driver returns is a value, not undefined
+//! behaviour.
 
 #[macro_use]
 mod macros;

@@ -2,8 +2,8 @@
 
 use core::ffi::c_void;
 
-/// A host function that the driver calls, in stream order or when a user object dies. It must not call the driver and must
-/// not unwind.
+/// A host function that the driver calls, in stream order or when a user object dies. It must not
+/// call the driver and must not unwind.
 pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
 flag_word! {
