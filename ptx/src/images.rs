@@ -6,6 +6,62 @@ pub(crate) const ABI: u32 = 1;
 
 pub(crate) const IMAGES: &[Image] = &[
     Image {
+        name: "attention",
+        ptx: include_str!("../images/attention.ptx"),
+        cubins: &[
+            Cubin { sm: 90, bytes: include_bytes!("../images/attention.sm_90.cubin") },
+            Cubin { sm: 100, bytes: include_bytes!("../images/attention.sm_100.cubin") },
+            Cubin { sm: 120, bytes: include_bytes!("../images/attention.sm_120.cubin") },
+        ],
+        entries: &[
+            "sf_attention_f32",
+            "sf_attention_f16",
+            "sf_attention_bf16",
+        ],
+    },
+    Image {
+        name: "gather",
+        ptx: include_str!("../images/gather.ptx"),
+        cubins: &[
+            Cubin { sm: 90, bytes: include_bytes!("../images/gather.sm_90.cubin") },
+            Cubin { sm: 100, bytes: include_bytes!("../images/gather.sm_100.cubin") },
+            Cubin { sm: 120, bytes: include_bytes!("../images/gather.sm_120.cubin") },
+        ],
+        entries: &[
+            "sf_gather_push",
+            "sf_gather_pull",
+        ],
+    },
+    Image {
+        name: "reduce",
+        ptx: include_str!("../images/reduce.ptx"),
+        cubins: &[
+            Cubin { sm: 90, bytes: include_bytes!("../images/reduce.sm_90.cubin") },
+            Cubin { sm: 100, bytes: include_bytes!("../images/reduce.sm_100.cubin") },
+            Cubin { sm: 120, bytes: include_bytes!("../images/reduce.sm_120.cubin") },
+        ],
+        entries: &[
+            "sf_reduce_push_f32_w2",
+            "sf_reduce_push_f32_w4",
+            "sf_reduce_push_f32_w16",
+            "sf_reduce_push_f16_w2",
+            "sf_reduce_push_f16_w4",
+            "sf_reduce_push_f16_w16",
+            "sf_reduce_push_bf16_w2",
+            "sf_reduce_push_bf16_w4",
+            "sf_reduce_push_bf16_w16",
+            "sf_reduce_pull_f32_w2",
+            "sf_reduce_pull_f32_w4",
+            "sf_reduce_pull_f32_w16",
+            "sf_reduce_pull_f16_w2",
+            "sf_reduce_pull_f16_w4",
+            "sf_reduce_pull_f16_w16",
+            "sf_reduce_pull_bf16_w2",
+            "sf_reduce_pull_bf16_w4",
+            "sf_reduce_pull_bf16_w16",
+        ],
+    },
+    Image {
         name: "witness",
         ptx: include_str!("../images/witness.ptx"),
         cubins: &[
