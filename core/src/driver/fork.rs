@@ -1,0 +1,41 @@
+//! Fork detection. "Any use of CUDA after fork and before exec has undefined behaviour": in a forked child every call is
+//! an error, and every `Drop` leaves the parent's objects alone.
+
+use core::ffi::c_int;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+static WATCH: Once = Once::new();
+
+unsafe extern "C" {
+    fn pthread_atfork(
+        prepare: Option<unsafe extern "C" fn()>,
+        parent: Option<unsafe extern "C" fn()>,
+        child: Option<unsafe extern "C" fn()>,
+    ) -> c_int;
+}
+
+unsafe extern "C" fn in_child() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// Starts to watch for forks of this process; once is enough.
+pub(crate) fn watch() {
+    WATCH.call_once(|| {
+        // SAFETY: POSIX: the handler is called in the child before `fork` returns there; it may do what is
+        // async-signal-safe, and one relaxed store to a lock-free atomic is. The handler lives as long as the process,
+        // since this library is never unloaded while a driver is in use (its table holds functions "until the process ends").
+        let code = unsafe { pthread_atfork(None, None, Some(in_child)) };
+        if code != 0 {
+            log::warn!(
+                "pthread_atfork failed with {code}: calls in a forked child will not be refused"
+            );
+        }
+    });
+}
+
+/// Whether this process is a forked child of the one that opened the driver.
+pub(crate) fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}

@@ -1,0 +1,38 @@
+//! The CUDA driver: devices, streams, graphs, code and memory, each handle under an owner that gives it back.
+//!
+//! This layer makes the calls sound and puts the thread's state back; it checks what could break memory safety, not what
+//! a call means. Every call binds the primary context of its device and leaves the thread as it was. Set-up and teardown
+//! run with the thread's capture mode relaxed, so that a capture elsewhere in the process does not forbid them.
+
+mod buffer;
+mod context;
+mod deferred;
+mod device;
+mod entry;
+mod event;
+mod fork;
+mod graph;
+mod module;
+mod node;
+mod pointer;
+mod stream;
+mod transfer;
+pub(crate) mod vmm;
+
+pub use buffer::{DeviceBuffer, PinnedBuffer};
+pub use context::ContextGuard;
+pub use device::{Device, DeviceInfo};
+pub use entry::{Driver, DriverError};
+pub use event::Event;
+pub use graph::{Graph, GraphExec};
+pub use module::{ImageError, Kernel, Module};
+pub use node::{KernelNode, Node, Param};
+pub use pointer::DevicePtr;
+pub use stream::{CaptureMode, CaptureStatus, Stream};
+pub use vmm::Access;
+
+/// Drops what graphs held and have let go of. Set-up and teardown calls do so by themselves; whoever waits for an object
+/// to be dropped calls this. Not to be called from a driver callback.
+pub fn drop_released() {
+    deferred::drain();
+}

@@ -1,0 +1,251 @@
+//! Physical memory, reserved addresses and mappings: the `cuMem*` family under one owner.
+
+use slabfence_sys::{
+    CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags,
+    CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationType,
+    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType,
+};
+
+use super::device::Device;
+use super::{fork, transfer};
+use crate::error::{Error, Result};
+
+/// What a device may do in a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Load.
+    Read,
+    /// Load and store.
+    ReadWrite,
+}
+
+fn location(ordinal: u32) -> Result<CUmemLocation> {
+    Ok(CUmemLocation {
+        type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+        id: i32::try_from(ordinal).map_err(|_| Error::Argument {
+            operation: "cuMem",
+            what: format!("ordinal {ordinal} is no device"),
+        })?,
+    })
+}
+
+/// Pinned memory of the device, exportable where the device can: a form not asked for here cannot be had later.
+fn properties(device: &Device) -> Result<CUmemAllocationProp> {
+    let handles = if device.info().posix_handles {
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    } else {
+        CUmemAllocationHandleType::empty()
+    };
+    Ok(CUmemAllocationProp {
+        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        requestedHandleTypes: handles,
+        location: location(device.ordinal())?,
+        ..CUmemAllocationProp::default()
+    })
+}
+
+/// Bytes of which allocations and mappings of this device are multiples.
+pub(crate) fn granularity(device: &Device) -> Result<usize> {
+    let _guard = device.setup()?;
+    let properties = properties(device)?;
+    let mut bytes = 0usize;
+    let which = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
+    // SAFETY: `bytes` is a live out-parameter, the properties are live and wholly initialised.
+    let code =
+        unsafe { (device.api().cuMemGetAllocationGranularity)(&mut bytes, &properties, which) };
+    device.check("cuMemGetAllocationGranularity", code)?;
+    if !bytes.is_power_of_two() {
+        return Err(Error::Refused {
+            operation: "Device::granularity",
+            why: format!("the driver gives {bytes} bytes, which is no power of two"),
+        });
+    }
+    Ok(bytes)
+}
+
+/// Physical memory of one device, mapped once, whole, between two unmapped guards. Each part is kept until it has been
+/// given back, so that closing can be tried again.
+#[derive(Debug)]
+pub(crate) struct GuardedMapping {
+    device: Device,
+    base: u64,
+    bytes: usize,
+    guard: usize,
+    physical: Option<CUmemGenericAllocationHandle>,
+    reserved: Option<u64>,
+    mapped: bool,
+}
+
+impl GuardedMapping {
+    /// Allocates at least `bytes` bytes, maps them for their own device to read and write, and fills them with zeros.
+    pub(crate) fn create(device: &Device, bytes: usize) -> Result<Self> {
+        let guard = device.granularity()?;
+        let whole = bytes
+            .checked_next_multiple_of(guard)
+            .filter(|&whole| whole > 0)
+            .and_then(|whole| Some((whole, whole.checked_add(guard.checked_mul(2)?)?)));
+        let Some((whole, reserve)) = whole else {
+            return Err(Error::Argument {
+                operation: "Mapping::create",
+                what: format!("{bytes} bytes cannot be mapped"),
+            });
+        };
+        let _guard = device.setup()?;
+        let api = device.api();
+        // Filled step by step: whatever fails, dropping it gives back what there is.
+        let mut mapping = Self {
+            device: device.clone(),
+            base: 0,
+            bytes: whole,
+            guard,
+            physical: None,
+            reserved: None,
+            mapped: false,
+        };
+
+        let properties = properties(device)?;
+        let mut physical = CUmemGenericAllocationHandle::default();
+        // SAFETY: `physical` is a live out-parameter; the properties are live and wholly initialised; flags must be zero.
+        let code = unsafe { (api.cuMemCreate)(&mut physical, whole, &properties, 0) };
+        device.check("cuMemCreate", code)?;
+        mapping.physical = Some(physical);
+
+        let mut address = CUdeviceptr::default();
+        // SAFETY: `address` is a live out-parameter; no place is asked for; flags must be zero.
+        let code = unsafe {
+            (api.cuMemAddressReserve)(&mut address, reserve, guard, CUdeviceptr::default(), 0)
+        };
+        device.check("cuMemAddressReserve", code)?;
+        mapping.reserved = Some(address.0);
+        mapping.base = address.0 + guard as u64;
+
+        // SAFETY: the range lies inside the reservation and nothing is mapped there; offset and flags must be zero.
+        let code = unsafe { (api.cuMemMap)(CUdeviceptr(mapping.base), whole, 0, physical, 0) };
+        device.check("cuMemMap", code)?;
+        mapping.mapped = true;
+
+        mapping.set_access(device.ordinal(), Access::ReadWrite)?;
+        // SAFETY: the whole of a mapping that nobody else knows yet.
+        unsafe { transfer::fill(device, mapping.base, 0, whole) }?;
+        Ok(mapping)
+    }
+
+    /// Lets the device `ordinal` access the mapping.
+    pub(crate) fn set_access(&self, ordinal: u32, access: Access) -> Result<()> {
+        self.refuse_closed("Mapping::grant")?;
+        let access = CUmemAccessDesc {
+            location: location(ordinal)?,
+            flags: match access {
+                Access::Read => CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ,
+                Access::ReadWrite => CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+            },
+        };
+        let _guard = self.device.setup()?;
+        // SAFETY: the range is one whole mapping; the one descriptor is live for the call.
+        let code = unsafe {
+            (self.device.api().cuMemSetAccess)(CUdeviceptr(self.base), self.bytes, &access, 1)
+        };
+        self.device.check("cuMemSetAccess", code)
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// First mapped address.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Mapped bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of each unmapped guard.
+    pub(crate) fn guard(&self) -> usize {
+        self.guard
+    }
+
+    /// Copies into the mapping and waits.
+    pub(crate) fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
+        let to = self.part("write to a mapping", offset, from.len())?;
+        // SAFETY: inside this mapping, which is live.
+        unsafe { transfer::write(&self.device, to, from) }
+    }
+
+    /// Copies out of the mapping and waits.
+    pub(crate) fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+        let from = self.part("read of a mapping", offset, to.len())?;
+        // SAFETY: inside this mapping, which is live.
+        unsafe { transfer::read(&self.device, from, to) }
+    }
+
+    /// Fills a part of the mapping and waits.
+    pub(crate) fn fill(&self, offset: usize, value: u8, bytes: usize) -> Result<()> {
+        let to = self.part("fill of a mapping", offset, bytes)?;
+        // SAFETY: inside this mapping, which is live.
+        unsafe { transfer::fill(&self.device, to, value, bytes) }
+    }
+
+    fn part(&self, operation: &'static str, offset: usize, bytes: usize) -> Result<u64> {
+        self.refuse_closed(operation)?;
+        transfer::check_part(operation, self.bytes, offset, bytes)?;
+        Ok(self.base + offset as u64)
+    }
+
+    fn refuse_closed(&self, operation: &'static str) -> Result<()> {
+        if !self.mapped {
+            return Err(Error::Closed { what: operation });
+        }
+        Ok(())
+    }
+
+    /// Unmaps, frees the addresses and releases the memory. After a failure what is left stays, and the next call goes on
+    /// there; once all is given back, further calls do nothing.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        if !self.mapped && self.reserved.is_none() && self.physical.is_none() {
+            return Ok(());
+        }
+        let _guard = self.device.setup()?;
+        let api = self.device.api();
+        if self.mapped {
+            // SAFETY: exactly what was mapped. Whoever could still access it is the caller's concern, as with any memory.
+            let code = unsafe { (api.cuMemUnmap)(CUdeviceptr(self.base), self.bytes) };
+            self.device.check("cuMemUnmap", code)?;
+            self.mapped = false;
+        }
+        if let Some(address) = self.reserved {
+            let bytes = self.bytes + 2 * self.guard;
+            // SAFETY: exactly what was reserved, with nothing mapped in it any more.
+            let code = unsafe { (api.cuMemAddressFree)(CUdeviceptr(address), bytes) };
+            self.device.check("cuMemAddressFree", code)?;
+            self.reserved = None;
+        }
+        if let Some(physical) = self.physical {
+            // SAFETY: from `cuMemCreate`, released once.
+            let code = unsafe { (api.cuMemRelease)(physical) };
+            self.device.check("cuMemRelease", code)?;
+            self.physical = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for GuardedMapping {
+    fn drop(&mut self) {
+        if fork::forked() {
+            return;
+        }
+        match self.close() {
+            Err(Error::Driver(error)) if super::entry::gone(error.code) => {}
+            Err(error) => log::error!(
+                "a mapping of {} bytes at {:#x} on device {} could not be given back and is leaked: {error}",
+                self.bytes,
+                self.base,
+                self.device.ordinal()
+            ),
+            Ok(()) => {}
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What can go wrong, in words that say what failed, where, and what to do.
+
+use std::fmt;
+
+use slabfence_sys::{LoadError, MissingSymbol};
+
+use crate::driver::{DriverError, ImageError};
+use crate::group::{BootstrapError, Rank, list};
+use crate::health::FaultReport;
+
+/// The result of this library's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call of this library failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no usable driver.
+    Load(LoadError),
+    /// A driver call failed.
+    Driver(DriverError),
+    /// The driver lacks an entry that the call needs.
+    Missing(MissingSymbol),
+    /// A kernel image cannot be used on the device.
+    Image(ImageError),
+    /// The host's exchange between ranks failed.
+    Bootstrap(BootstrapError),
+    /// A collective host call failed on some ranks, and therefore on all: nothing was changed anywhere.
+    Setup {
+        /// The step that failed.
+        phase: &'static str,
+        /// Every rank that failed, with its own words.
+        failures: Vec<(Rank, String)>,
+    },
+    /// An argument is wrong.
+    Argument {
+        /// The call, in the words of this library.
+        operation: &'static str,
+        /// What is wrong with which argument, and what would be right.
+        what: String,
+    },
+    /// The call is right in itself but not allowed now, or not possible here.
+    Refused {
+        /// The call, in the words of this library.
+        operation: &'static str,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The object was closed.
+    Closed {
+        /// What was asked of it.
+        what: &'static str,
+    },
+    /// An operation failed on the device earlier: its channel must be reset.
+    Fault(Box<FaultReport>),
+    /// Ranks did not come in time.
+    Timeout {
+        /// The step that was waited in.
+        what: String,
+        /// Who did not come.
+        missing: Vec<Rank>,
+    },
+    /// This process is a forked child of the one that opened the driver.
+    Forked,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::Driver(error) => error.fmt(f),
+            Self::Missing(error) => error.fmt(f),
+            Self::Image(error) => error.fmt(f),
+            Self::Bootstrap(error) => error.fmt(f),
+            Self::Setup { phase, failures } => {
+                let ranks: Vec<Rank> = failures.iter().map(|(rank, _)| *rank).collect();
+                write!(f, "{phase} failed on {}", list(&ranks))?;
+                for (index, (rank, words)) in failures.iter().enumerate() {
+                    let sign = if index == 0 { ':' } else { ';' };
+                    write!(f, "{sign} {rank}: {words}")?;
+                }
+                Ok(())
+            }
+            Self::Argument { operation, what } => write!(f, "{operation}: {what}"),
+            Self::Refused { operation, why } => write!(f, "{operation} refused: {why}"),
+            Self::Closed { what } => {
+                write!(f, "{what}: it is closed; make a new one")
+            }
+            Self::Fault(report) => report.fmt(f),
+            Self::Timeout { what, missing } => write!(
+                f,
+                "{what}: {} did not come in time; look there for a crash or a wait, or raise the group's timeout",
+                list(missing)
+            ),
+            Self::Forked => f.write_str(
+                "the CUDA driver cannot be used in a forked child of the process that opened it: start processes with exec (in Python: multiprocessing's 'spawn')",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => Some(error),
+            Self::Driver(error) => Some(error),
+            Self::Missing(error) => Some(error),
+            Self::Image(error) => Some(error),
+            Self::Bootstrap(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! from {
+    ($($source:ty => $variant:ident;)*) => { $(
+        impl From<$source> for Error {
+            fn from(error: $source) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )* };
+}
+
+from! {
+    LoadError => Load;
+    DriverError => Driver;
+    MissingSymbol => Missing;
+    ImageError => Image;
+    BootstrapError => Bootstrap;
+}
