@@ -1,0 +1,275 @@
+//! What ranks tell one another before any of them allocates, and what must hold among them.
+
+use crate::driver::Device;
+use crate::group::wire::{Reader, Writer};
+use crate::group::{Group, Rank};
+use crate::layout::ABI;
+use crate::slab::process_token;
+
+use super::contract::Contract;
+
+/// Ranks that refuse, each with its reason.
+pub(super) type Failures = Vec<(Rank, String)>;
+
+/// This rank's terms: every field of the contract, and what else must be equal for operations to meet.
+pub(super) fn terms(contract: &Contract, group: &Group) -> Vec<u8> {
+    let mut fields = vec![
+        ("library version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("layout version", ABI.to_string()),
+        ("members", format!("{:?}", group.members())),
+    ];
+    fields.extend(contract.fields());
+    let message = Writer::new()
+        .word(contract.hash())
+        .word(fields.len() as u64);
+    fields
+        .iter()
+        .fold(message, |m, (name, value)| m.text(name).text(value))
+        .finish()
+}
+
+struct Terms {
+    hash: u64,
+    fields: Vec<(String, String)>,
+}
+
+fn read_terms(message: &[u8]) -> Option<Terms> {
+    let mut reader = Reader::new(message);
+    let hash = reader.word()?;
+    let count = reader.word()?;
+    let mut fields = Vec::new();
+    for _ in 0..count {
+        fields.push((reader.text()?, reader.text()?));
+    }
+    reader.end(Terms { hash, fields })
+}
+
+/// Compares everyone's terms with rank 0's, field by field. All ranks come to the same result.
+pub(super) fn compare_terms(messages: &[Vec<u8>]) -> Result<(), Failures> {
+    let mut all = Vec::new();
+    let mut failures = Vec::new();
+    for (rank, message) in (0u32..).map(Rank).zip(messages) {
+        match read_terms(message) {
+            Some(terms) => all.push((rank, terms)),
+            None => failures.push((rank, "its terms are malformed".to_owned())),
+        }
+    }
+    if !failures.is_empty() {
+        return Err(failures);
+    }
+    let Some(((_, first), others)) = all.split_first() else {
+        return Ok(());
+    };
+    for (rank, terms) in others {
+        let difference = difference(&first.fields, &terms.fields);
+        if !difference.is_empty() {
+            failures.push((*rank, difference.join("; ")));
+        } else if terms.hash != first.hash {
+            failures.push((
+                *rank,
+                format!(
+                    "contract hash {:#x}, rank 0 has {:#x}, though every field is equal",
+                    terms.hash, first.hash
+                ),
+            ));
+        }
+    }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures)
+    }
+}
+
+fn difference(first: &[(String, String)], here: &[(String, String)]) -> Vec<String> {
+    let value = |fields: &[(String, String)], name: &str| {
+        let field = fields.iter().find(|(other, _)| other == name);
+        field.map(|(_, value)| value.clone())
+    };
+    let mut lines = Vec::new();
+    for (name, mine) in here {
+        match value(first, name) {
+            Some(theirs) if theirs == *mine => {}
+            Some(theirs) => lines.push(format!("{name} is {mine}, rank 0 has {theirs}")),
+            None => lines.push(format!("{name} is {mine}, rank 0 has no such field")),
+        }
+    }
+    for (name, theirs) in first {
+        if value(here, name).is_none() {
+            lines.push(format!("it has no field {name}, rank 0 has {theirs}"));
+        }
+    }
+    lines
+}
+
+/// Where a rank lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    process: u64,
+    uuid: [u8; 16],
+    pub ordinal: u32,
+}
+
+impl Identity {
+    pub(super) fn of(device: &Device) -> Self {
+        Self {
+            process: process_token(),
+            uuid: device.info().uuid.bytes,
+            ordinal: device.ordinal(),
+        }
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        Writer::new()
+            .word(self.process)
+            .raw(&self.uuid)
+            .word(self.ordinal.into())
+            .finish()
+    }
+
+    fn read(message: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(message);
+        let identity = Self {
+            process: reader.word()?,
+            uuid: reader.array()?,
+            ordinal: u32::try_from(reader.word()?).ok()?,
+        };
+        reader.end(identity)
+    }
+}
+
+/// Reads everyone's identity and checks that the ranks can form a pool. All ranks come to the same result.
+pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Identity>, Failures> {
+    let mut all: Vec<Identity> = Vec::new();
+    let mut failures = Vec::new();
+    for (rank, message) in (0u32..).map(Rank).zip(messages) {
+        let Some(here) = Identity::read(message) else {
+            failures.push((rank, "its identity is malformed".to_owned()));
+            continue;
+        };
+        if all
+            .first()
+            .is_some_and(|first| first.process != here.process)
+        {
+            failures.push((
+                rank,
+                "it is in another process than rank 0; this version shares memory among the threads of one process only"
+                    .to_owned(),
+            ));
+        }
+        let neighbour = all.iter().position(|other| other.uuid == here.uuid);
+        if let Some(neighbour) = neighbour.filter(|_| !oversubscribe) {
+            failures.push((
+                rank,
+                format!(
+                    "it is on device {}, where rank {neighbour} is; give every rank a device of its own, or set oversubscribe in the contract (for tests)",
+                    here.ordinal
+                ),
+            ));
+        }
+        all.push(here);
+    }
+    if failures.is_empty() {
+        Ok(all)
+    } else {
+        Err(failures)
+    }
+}
+
+/// How many of the ranks share the device of `me`.
+pub(super) fn ranks_beside(all: &[Identity], me: Rank) -> u32 {
+    let mine = all[me.index()].uuid;
+    all.iter().filter(|other| other.uuid == mine).count() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::ThreadBootstrap;
+    use std::sync::Arc;
+
+    fn group(members: &[u64]) -> Group {
+        let bootstrap = Arc::new(ThreadBootstrap::world(2).remove(0));
+        Group::of_members(bootstrap, Rank(0), members.to_vec()).unwrap()
+    }
+
+    fn message(contract: &Contract) -> Vec<u8> {
+        terms(contract, &group(&[0, 1]))
+    }
+
+    #[test]
+    fn a_difference_names_rank_field_and_both_values() {
+        let base = Contract::new(32, 576, 512, 8);
+        let other = Contract {
+            max_batch: 16,
+            max_grid: 8,
+            ..base.clone()
+        };
+        assert_eq!(compare_terms(&[message(&base), message(&base)]), Ok(()));
+        let failures = compare_terms(&[message(&base), message(&base), message(&other)]);
+        assert_eq!(
+            failures,
+            Err(vec![(
+                Rank(2),
+                "max_batch is 16, rank 0 has 8; max_grid is 8, rank 0 has 32".to_owned()
+            )])
+        );
+    }
+
+    #[test]
+    fn another_order_of_members_is_a_difference() {
+        let contract = Contract::new(32, 576, 512, 8);
+        let messages = [[7, 2], [2, 7]].map(|members| terms(&contract, &group(&members)));
+        assert_eq!(
+            compare_terms(&messages),
+            Err(vec![(
+                Rank(1),
+                "members is [2, 7], rank 0 has [7, 2]".to_owned()
+            )])
+        );
+    }
+
+    #[test]
+    fn malformed_terms_are_refused_and_not_compared() {
+        let good = message(&Contract::new(32, 576, 512, 8));
+        let short = good[..good.len() - 1].to_vec();
+        let failures = compare_terms(&[good, short, Vec::new()]).unwrap_err();
+        let ranks: Vec<Rank> = failures.iter().map(|(rank, _)| *rank).collect();
+        assert_eq!(ranks, [Rank(1), Rank(2)]);
+    }
+
+    fn identity(process: u64, uuid: u8, ordinal: u32) -> Identity {
+        Identity {
+            process,
+            uuid: [uuid; 16],
+            ordinal,
+        }
+    }
+
+    #[test]
+    fn two_ranks_on_one_device_need_leave() {
+        let here = [identity(1, 1, 0), identity(1, 2, 1), identity(1, 1, 0)];
+        let messages: Vec<Vec<u8>> = here.iter().map(Identity::write).collect();
+        let failures = place(&messages, false).unwrap_err();
+        assert_eq!(failures.len(), 1);
+        assert_eq!(failures[0].0, Rank(2));
+        assert!(
+            failures[0].1.contains("device 0, where rank 0 is"),
+            "{}",
+            failures[0].1
+        );
+        assert_eq!(place(&messages, true), Ok(here.to_vec()));
+        assert_eq!(
+            (ranks_beside(&here, Rank(0)), ranks_beside(&here, Rank(1))),
+            (2, 1)
+        );
+    }
+
+    #[test]
+    fn ranks_of_other_processes_are_refused_by_name() {
+        let messages = [identity(1, 1, 0), identity(2, 2, 1)].map(|i| i.write());
+        let failures = place(&messages, true).unwrap_err();
+        assert_eq!(failures[0].0, Rank(1));
+        assert!(failures[0].1.contains("another process"));
+    }
+}

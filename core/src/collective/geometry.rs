@@ -1,0 +1,180 @@
+//! How an operation is cut into CTAs: the same on all ranks, because only shape and contract enter.
+
+use crate::layout::align_up;
+
+/// Threads that move data. One control warp, always the last, comes on top.
+pub(crate) const WORKER_THREADS: u32 = 256;
+/// Threads of a CTA of a collective.
+pub(crate) const BLOCK_THREADS: u32 = WORKER_THREADS + 32;
+/// Bytes of a pack, the unit of every load and store of payload.
+pub(crate) const PACK_BYTES: u64 = 16;
+/// Packs that a worker thread of a gather moves before another CTA pays off.
+const PACKS_PER_THREAD: u64 = 2;
+
+/// A gather's shape in packs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GatherGeometry {
+    /// Packs of one rank.
+    pub packs: u32,
+    /// Packs of one rank in one token.
+    pub token_packs: u32,
+    /// CTAs.
+    pub grid: u32,
+}
+
+impl GatherGeometry {
+    /// `heads`: of one rank. `row_bytes`: of one head of one token.
+    pub(crate) fn new(
+        batch: u32,
+        heads: u32,
+        row_bytes: u64,
+        max_grid: u32,
+    ) -> Result<Self, String> {
+        let row_packs = row_packs(row_bytes)?;
+        let token_packs = fit(&[heads.into(), row_packs])?;
+        let packs = fit(&[batch.into(), token_packs.into()])?;
+        let per_cta = u64::from(WORKER_THREADS) * PACKS_PER_THREAD;
+        Ok(Self {
+            packs,
+            token_packs,
+            grid: grid(packs.into(), per_cta, max_grid),
+        })
+    }
+
+    /// Bytes that one rank stages, in its outbox or in each peer's inbox.
+    pub(crate) fn staged_bytes(&self) -> u64 {
+        u64::from(self.packs) * PACK_BYTES
+    }
+}
+
+/// A reduce-scatter's shape in rows: one head of one token of one rank's share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReduceGeometry {
+    /// Rows of one rank's share.
+    pub rows: u32,
+    /// Packs of a row.
+    pub row_packs: u32,
+    /// Base-2 logarithm of the threads that share a row.
+    pub row_threads_log2: u32,
+    /// CTAs.
+    pub grid: u32,
+    /// From the start of a staged part to its LSE values.
+    pub lse_offset: u64,
+    /// Bytes of a staged part: what one source has for one destination.
+    pub part_bytes: u64,
+}
+
+impl ReduceGeometry {
+    /// `heads`: of one rank's share. `row_bytes`: of one head of one token.
+    pub(crate) fn new(
+        batch: u32,
+        heads: u32,
+        row_bytes: u64,
+        max_grid: u32,
+    ) -> Result<Self, String> {
+        let row_packs = row_packs(row_bytes)?;
+        let rows = fit(&[batch.into(), heads.into()])?;
+        let packs = fit(&[rows.into(), row_packs])?;
+        let row_threads = row_packs.next_power_of_two().min(u64::from(WORKER_THREADS)) as u32;
+        let lse_offset = u64::from(packs) * PACK_BYTES;
+        let part = lse_offset + u64::from(rows) * size_of::<f32>() as u64;
+        let part_bytes = usize::try_from(part).ok().and_then(align_up);
+        Ok(Self {
+            rows,
+            row_packs: fit(&[row_packs])?,
+            row_threads_log2: row_threads.ilog2(),
+            grid: grid(rows.into(), (WORKER_THREADS / row_threads).into(), max_grid),
+            lse_offset,
+            part_bytes: part_bytes.ok_or_else(too_large)? as u64,
+        })
+    }
+}
+
+/// CTAs for `items` at `per_cta`, at least one.
+fn grid(items: u64, per_cta: u64, max_grid: u32) -> u32 {
+    items.div_ceil(per_cta).clamp(1, u64::from(max_grid)) as u32
+}
+
+/// Packs of a row, which is never cut inside a pack.
+fn row_packs(row_bytes: u64) -> Result<u64, String> {
+    if row_bytes == 0 || !row_bytes.is_multiple_of(PACK_BYTES) {
+        return Err(format!(
+            "a row of {row_bytes} bytes (head dimension × element size) is not a positive multiple of {PACK_BYTES}"
+        ));
+    }
+    Ok(row_bytes / PACK_BYTES)
+}
+
+/// The product, if kernels can count it in 32 bits.
+fn fit(factors: &[u64]) -> Result<u32, String> {
+    let product = factors
+        .iter()
+        .try_fold(1u64, |product, &factor| product.checked_mul(factor));
+    product
+        .and_then(|product| u32::try_from(product).ok())
+        .ok_or_else(too_large)
+}
+
+fn too_large() -> String {
+    format!("the shape has 2^32 or more packs of {PACK_BYTES} bytes on one rank; split the batch")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gather_counts_packs_and_adds_ctas_by_512_packs() {
+        // 8 tokens, 4 heads of 576 bf16: 72 packs a row.
+        let g = GatherGeometry::new(8, 4, 1152, 32).unwrap();
+        assert_eq!((g.packs, g.token_packs, g.grid), (2304, 288, 5));
+        assert_eq!(g.staged_bytes(), 36864);
+        let one = |packs: u32| GatherGeometry::new(packs, 1, 16, 32).unwrap().grid;
+        assert_eq!((one(1), one(512), one(513)), (1, 1, 2));
+        assert_eq!((one(512 * 32), one(512 * 32 + 1)), (32, 32));
+    }
+
+    #[test]
+    fn reduce_shares_a_row_among_a_power_of_two_of_threads() {
+        // 8 tokens, 4 heads of 512 bf16: 64 packs a row, 4 rows a CTA.
+        let r = ReduceGeometry::new(8, 4, 1024, 32).unwrap();
+        let expected = ReduceGeometry {
+            rows: 32,
+            row_packs: 64,
+            row_threads_log2: 6,
+            grid: 8,
+            lse_offset: 32768,
+            part_bytes: 32896,
+        };
+        assert_eq!(r, expected);
+        let threads = |bytes| {
+            ReduceGeometry::new(1, 1, bytes, 32)
+                .unwrap()
+                .row_threads_log2
+        };
+        assert_eq!((threads(16), threads(32), threads(48)), (0, 1, 2));
+        assert_eq!((threads(4096), threads(4112), threads(65536)), (8, 8, 8));
+    }
+
+    #[test]
+    fn a_staged_part_holds_the_payload_the_lse_and_nothing_unaligned() {
+        let part = |batch| ReduceGeometry::new(batch, 1, 16, 32).unwrap();
+        assert_eq!((part(1).lse_offset, part(1).part_bytes), (16, 128));
+        assert_eq!((part(6).lse_offset, part(6).part_bytes), (96, 128));
+        assert_eq!((part(7).lse_offset, part(7).part_bytes), (112, 256));
+    }
+
+    #[test]
+    fn rows_that_are_no_packs_and_shapes_beyond_32_bits_are_refused() {
+        for row in [0, 8, 24] {
+            let words = GatherGeometry::new(1, 1, row, 32).unwrap_err();
+            assert!(words.contains(&format!("a row of {row} bytes")), "{words}");
+            assert_eq!(ReduceGeometry::new(1, 1, row, 32).unwrap_err(), words);
+        }
+        let most = GatherGeometry::new(u32::MAX, 1, 16, 32).unwrap();
+        assert_eq!(most.packs, u32::MAX);
+        assert!(GatherGeometry::new(u32::MAX, 2, 16, 32).is_err());
+        assert!(ReduceGeometry::new(u32::MAX, 1, 32, 32).is_err());
+        assert!(ReduceGeometry::new(u32::MAX, u32::MAX, u64::MAX - 15, 32).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! Who takes part: an ordered list of ranks, and how they reach one another before memory is shared.
+
+mod bootstrap;
+mod rank;
+mod thread;
+mod verdict;
+pub(crate) mod wire;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::layout::MAX_WORLD;
+
+pub use bootstrap::{Bootstrap, BootstrapError};
+pub(crate) use rank::list;
+pub use rank::{PeerIndex, Rank};
+pub use thread::ThreadBootstrap;
+
+/// How long a rank waits for the others in one exchange, unless the caller says otherwise.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// An ordered list of ranks, exactly as the caller gave it, and this process's place in it. A clone is the same group.
+#[derive(Clone)]
+pub struct Group {
+    me: Rank,
+    members: Arc<[u64]>,
+    bootstrap: Arc<dyn Bootstrap>,
+    timeout: Duration,
+    /// One exchange at a time: the ranks' calls meet by their order.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Group {
+    /// A group of `world` ranks (2 to 16) of which this is `me`.
+    pub fn new(bootstrap: Arc<dyn Bootstrap>, me: Rank, world: u32) -> Result<Self> {
+        Self::of_members(bootstrap, me, (0..u64::from(world)).collect())
+    }
+
+    /// A group whose members have names in the caller's world, such as global ranks. The order is kept as it is, never
+    /// sorted; pool creation checks that it is the same on all ranks.
+    pub fn of_members(bootstrap: Arc<dyn Bootstrap>, me: Rank, members: Vec<u64>) -> Result<Self> {
+        let refuse = |what: String| Error::Argument {
+            operation: "Group::new",
+            what,
+        };
+        let world = members.len();
+        if !(2..=MAX_WORLD).contains(&world) {
+            return Err(refuse(format!(
+                "a group of {world}; it must have 2 to {MAX_WORLD} ranks"
+            )));
+        }
+        if me.index() >= world {
+            return Err(refuse(format!("{me} in a group of {world}")));
+        }
+        for (index, member) in members.iter().enumerate() {
+            if members[..index].contains(member) {
+                return Err(refuse(format!("member {member} occurs twice")));
+            }
+        }
+        Ok(Self {
+            me,
+            members: members.into(),
+            bootstrap,
+            timeout: DEFAULT_TIMEOUT,
+            turn: Arc::default(),
+        })
+    }
+
+    /// Changes how long a rank waits for the others in one exchange of a collective host call (60 s).
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// This rank.
+    pub fn me(&self) -> Rank {
+        self.me
+    }
+
+    /// Number of ranks.
+    pub fn world(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    /// The members' names in the caller's world, in rank order.
+    pub fn members(&self) -> &[u64] {
+        &self.members
+    }
+
+    /// How long a rank waits for the others.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Every other rank, beginning with the one after this: ranks that walk their peers do not all begin at the same.
+    pub fn peers(&self) -> impl Iterator<Item = PeerIndex> + use<> {
+        let (me, world) = (self.me.0, self.world());
+        (1..world).map(move |step| PeerIndex(Rank((me + step) % world)))
+    }
+
+    /// Hands `payload` to every rank and returns all payloads in rank order. `what` names the step: ranks in different
+    /// steps find out here instead of misreading each other.
+    pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = wire::Writer::new().text(what).raw(payload).finish();
+        let deadline = Instant::now() + self.timeout;
+        let parts = self
+            .bootstrap
+            .all_gather(&sent, deadline)
+            .map_err(|error| match error {
+                BootstrapError::Timeout { missing } => Error::Timeout {
+                    what: what.to_owned(),
+                    missing,
+                },
+                other => Error::Bootstrap(other),
+            })?;
+        if parts.len() != self.members.len() || parts[self.me.index()] != sent {
+            return Err(Error::Bootstrap(BootstrapError::Other(format!(
+                "all_gather returned {} parts, and not this rank's own at place {}; it must return one part a rank, in rank order",
+                parts.len(),
+                self.me.0
+            ))));
+        }
+        let mut payloads = Vec::with_capacity(parts.len());
+        let mut failures = Vec::new();
+        for (rank, part) in (0u32..).map(Rank).zip(&parts) {
+            let mut reader = wire::Reader::new(part);
+            match reader.text() {
+                Some(step) if step == what => payloads.push(reader.rest().to_vec()),
+                Some(step) => failures.push((
+                    rank,
+                    format!("it is in '{step}'; call collective functions in the same order on all ranks"),
+                )),
+                None => failures.push((rank, "its message is malformed".to_owned())),
+            }
+        }
+        if failures.is_empty() {
+            return Ok(payloads);
+        }
+        Err(Error::Setup {
+            phase: what,
+            failures,
+        })
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("me", &self.me)
+            .field("members", &self.members)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(me: u32, members: &[u64]) -> Result<Group> {
+        let bootstrap = ThreadBootstrap::world(members.len() as u32).pop();
+        let bootstrap = Arc::new(bootstrap.unwrap_or_else(|| ThreadBootstrap::world(1).remove(0)));
+        Group::of_members(bootstrap, Rank(me), members.to_vec())
+    }
+
+    #[test]
+    fn peers_begin_after_me_and_leave_me_out() {
+        let ranks = |me, world: u64| -> Vec<u32> {
+            let members: Vec<u64> = (0..world).collect();
+            let group = group(me, &members).unwrap();
+            group.peers().map(|peer| peer.rank().0).collect()
+        };
+        assert_eq!(ranks(0, 4), [1, 2, 3]);
+        assert_eq!(ranks(2, 4), [3, 0, 1]);
+        assert_eq!(ranks(1, 2), [0]);
+    }
+
+    #[test]
+    fn the_callers_order_is_kept() {
+        assert_eq!(group(1, &[7, 2, 9]).unwrap().members(), [7, 2, 9]);
+    }
+
+    #[test]
+    fn worlds_and_ranks_out_of_range_are_refused() {
+        for (me, members) in [(0, vec![0]), (2, vec![0, 1]), (0, (0..17).collect())] {
+            assert!(matches!(group(me, &members), Err(Error::Argument { .. })));
+        }
+        let twice = group(0, &[3, 4, 3]).unwrap_err().to_string();
+        assert!(twice.contains("member 3 occurs twice"), "{twice}");
+        assert!(group(15, &(0..16).collect::<Vec<_>>()).is_ok());
+    }
+
+    #[test]
+    fn a_bootstrap_that_disorders_its_parts_is_found_out() {
+        struct Swapped;
+        impl Bootstrap for Swapped {
+            fn all_gather(
+                &self,
+                bytes: &[u8],
+                _: Instant,
+            ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
+                Ok(vec![Vec::new(), bytes.to_vec()])
+            }
+        }
+        let group = Group::new(Arc::new(Swapped), Rank(0), 2).unwrap();
+        let said = group.exchange("step", b"").unwrap_err().to_string();
+        assert!(said.contains("in rank order"), "{said}");
+    }
+}

@@ -1,0 +1,249 @@
+//! A bootstrap for ranks that are threads of one process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::bootstrap::{Bootstrap, BootstrapError};
+use super::rank::Rank;
+
+/// In-process [`Bootstrap`], one value a rank. A member that is dropped wakes the others at once.
+#[derive(Debug)]
+pub struct ThreadBootstrap {
+    rank: Rank,
+    meeting: Arc<Meeting>,
+}
+
+#[derive(Debug)]
+struct Meeting {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Rounds that some rank has still to finish; the first one has number `first`.
+    rounds: VecDeque<Round>,
+    first: u64,
+    /// Number of each rank's current round.
+    next: Vec<u64>,
+    alive: Vec<bool>,
+}
+
+#[derive(Debug)]
+struct Round {
+    parts: Vec<Option<Vec<u8>>>,
+    /// Ranks that have still to read the round.
+    readers: usize,
+}
+
+impl Round {
+    fn missing(&self) -> Vec<Rank> {
+        (0u32..)
+            .zip(&self.parts)
+            .filter(|(_, part)| part.is_none())
+            .map(|(rank, _)| Rank(rank))
+            .collect()
+    }
+}
+
+impl ThreadBootstrap {
+    /// The members of a group of `world` threads, in rank order.
+    pub fn world(world: u32) -> Vec<Self> {
+        let size = world as usize;
+        let meeting = Arc::new(Meeting {
+            state: Mutex::new(State {
+                rounds: VecDeque::new(),
+                first: 0,
+                next: vec![0; size],
+                alive: vec![true; size],
+            }),
+            changed: Condvar::new(),
+        });
+        (0..world)
+            .map(|rank| Self {
+                rank: Rank(rank),
+                meeting: Arc::clone(&meeting),
+            })
+            .collect()
+    }
+
+    /// The rank that this member is.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    // A rank that panics inside holds no half-made round, so a poisoned lock says nothing.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        let state = self.meeting.state.lock();
+        state.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bootstrap for ThreadBootstrap {
+    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        let me = self.rank.index();
+        let mut state = self.lock();
+        let number = state.next[me];
+        let world = state.alive.len();
+        while state.first + state.rounds.len() as u64 <= number {
+            state.rounds.push_back(Round {
+                parts: vec![None; world],
+                readers: world,
+            });
+        }
+        let at = |state: &State| (number - state.first) as usize;
+        let index = at(&state);
+        state.rounds[index].parts[me] = Some(bytes.to_vec());
+        self.meeting.changed.notify_all();
+        loop {
+            let index = at(&state);
+            let missing = state.rounds[index].missing();
+            if missing.is_empty() {
+                break;
+            }
+            let gone: Vec<Rank> = missing
+                .iter()
+                .copied()
+                .filter(|rank| !state.alive[rank.index()])
+                .collect();
+            let left = deadline.saturating_duration_since(Instant::now());
+            let failure = if !gone.is_empty() {
+                Some(BootstrapError::Left { ranks: gone })
+            } else if left.is_zero() {
+                Some(BootstrapError::Timeout { missing })
+            } else {
+                None
+            };
+            if let Some(failure) = failure {
+                // Taken back, so that the round cannot complete for the others after it failed here.
+                state.rounds[index].parts[me] = None;
+                return Err(failure);
+            }
+            let wait = self.meeting.changed.wait_timeout(state, left);
+            state = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let index = at(&state);
+        let round = &mut state.rounds[index];
+        round.readers -= 1;
+        let parts = round.parts.iter().flatten().cloned().collect();
+        state.next[me] += 1;
+        while state.rounds.front().is_some_and(|round| round.readers == 0) {
+            state.rounds.pop_front();
+            state.first += 1;
+        }
+        Ok(parts)
+    }
+}
+
+impl Drop for ThreadBootstrap {
+    fn drop(&mut self) {
+        let me = self.rank.index();
+        self.lock().alive[me] = false;
+        self.meeting.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Duration;
+
+    fn soon(ms: u64) -> Instant {
+        Instant::now() + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn every_rank_gets_every_part_in_rank_order_round_after_round() {
+        let members = ThreadBootstrap::world(3);
+        let results: Vec<Vec<Vec<Vec<u8>>>> = thread::scope(|scope| {
+            let handles: Vec<_> = members
+                .iter()
+                .map(|member| {
+                    scope.spawn(move || {
+                        (0..50u8)
+                            .map(|round| {
+                                let part = vec![member.rank().0 as u8; round as usize];
+                                member.all_gather(&part, soon(10_000)).unwrap()
+                            })
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            handles.into_iter().map(|h| h.join().unwrap()).collect()
+        });
+        for rank in results {
+            for (round, parts) in rank.into_iter().enumerate() {
+                assert_eq!(parts, [vec![0; round], vec![1; round], vec![2; round]]);
+            }
+        }
+        assert_eq!(members[0].lock().rounds.len(), 0);
+        assert_eq!(members[0].lock().first, 50);
+    }
+
+    #[test]
+    fn a_timeout_names_the_missing_ranks_and_the_round_can_be_tried_again() {
+        let members = ThreadBootstrap::world(3);
+        let missing = members[1].all_gather(b"x", soon(20)).unwrap_err();
+        assert_eq!(
+            missing,
+            BootstrapError::Timeout {
+                missing: vec![Rank(0), Rank(2)]
+            }
+        );
+        thread::scope(|scope| {
+            for (member, part) in members.iter().zip([b"a", b"b", b"c"]) {
+                scope.spawn(move || {
+                    let parts = member.all_gather(part, soon(10_000)).unwrap();
+                    assert_eq!(parts, [b"a", b"b", b"c"]);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_rank_that_timed_out_is_missing_for_the_others_too() {
+        let members = ThreadBootstrap::world(2);
+        members[0].all_gather(b"x", soon(5)).unwrap_err();
+        assert_eq!(
+            members[1].all_gather(b"y", soon(5)).unwrap_err(),
+            BootstrapError::Timeout {
+                missing: vec![Rank(0)]
+            }
+        );
+    }
+
+    #[test]
+    fn a_dropped_member_wakes_the_others_at_once() {
+        let mut members = ThreadBootstrap::world(2);
+        let second = members.pop().unwrap();
+        let first = members.pop().unwrap();
+        let waiting = thread::spawn(move || first.all_gather(b"x", soon(60_000)));
+        thread::sleep(Duration::from_millis(20));
+        let begin = Instant::now();
+        drop(second);
+        assert_eq!(
+            waiting.join().unwrap().unwrap_err(),
+            BootstrapError::Left {
+                ranks: vec![Rank(1)]
+            }
+        );
+        assert!(begin.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn what_a_member_handed_over_before_it_left_still_counts() {
+        let mut members = ThreadBootstrap::world(2);
+        let second = members.pop().unwrap();
+        let first = members.pop().unwrap();
+        let leaving = thread::spawn(move || {
+            let parts = second.all_gather(b"last", soon(10_000));
+            drop(second);
+            parts.unwrap()
+        });
+        let parts = first.all_gather(b"first", soon(10_000)).unwrap();
+        assert_eq!(parts, leaving.join().unwrap());
+        assert_eq!(parts, [b"first".to_vec(), b"last".to_vec()]);
+    }
+}

@@ -1,0 +1,199 @@
+//! All-rank verdicts: no rank goes on from a step that failed on another.
+
+use super::wire::{Reader, Writer};
+use super::{Group, Rank};
+use crate::error::{Error, Result};
+
+const FINE: u64 = 0;
+const FAILED: u64 = 1;
+/// Longest words that travel; the rest is cut, not refused.
+const MAX_WORDS: usize = 4096;
+
+impl Group {
+    /// Closes a step. Fails on every rank when `result` failed on any, with every failing rank's words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] for the verdict; [`Error::Timeout`] and [`Error::Bootstrap`] when there is none.
+    pub fn verdict<T>(&self, phase: &'static str, result: &Result<T>) -> Result<()> {
+        let none = result.as_ref().map(|_| Vec::new());
+        self.share_ref(phase, none).map(|_| ())
+    }
+
+    /// [`verdict`](Self::verdict), and the result itself when all agree.
+    pub(crate) fn agree<T>(&self, phase: &'static str, result: Result<T>) -> Result<T> {
+        self.verdict(phase, &result)?;
+        result
+    }
+
+    /// A verdict that also hands every rank's payload to all.
+    pub(crate) fn share(
+        &self,
+        phase: &'static str,
+        result: Result<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>> {
+        self.share_ref(phase, result.as_ref().map(Vec::clone))
+    }
+
+    fn share_ref(
+        &self,
+        phase: &'static str,
+        result: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<Vec<Vec<u8>>> {
+        let message = match &result {
+            Ok(payload) => Writer::new().word(FINE).raw(payload),
+            Err(error) => Writer::new().word(FAILED).text(cut(&error.to_string())),
+        };
+        let parts = self.exchange(phase, &message.finish()).inspect_err(|_| {
+            // The exchange's own failure is what the caller sees; what went wrong first must not be lost.
+            if let Err(error) = &result {
+                log::error!("{phase}: {error}");
+            }
+        })?;
+        let mut payloads = Vec::with_capacity(parts.len());
+        let mut failures = Vec::new();
+        for (rank, part) in (0u32..).map(Rank).zip(&parts) {
+            let mut reader = Reader::new(part);
+            match reader.word() {
+                Some(FINE) => payloads.push(reader.rest().to_vec()),
+                Some(FAILED) => {
+                    let words = reader.text();
+                    failures.push((rank, words.unwrap_or_else(|| "no words".to_owned())));
+                }
+                _ => failures.push((rank, "its verdict is malformed".to_owned())),
+            }
+        }
+        if failures.is_empty() {
+            return Ok(payloads);
+        }
+        Err(Error::Setup { phase, failures })
+    }
+}
+
+/// At most [`MAX_WORDS`] bytes, at a character's end.
+fn cut(words: &str) -> &str {
+    let mut end = words.len().min(MAX_WORDS);
+    while !words.is_char_boundary(end) {
+        end -= 1;
+    }
+    &words[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::{BootstrapError, ThreadBootstrap};
+    use std::sync::Arc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Runs `body` on every rank of a group.
+    fn on_ranks<T: Send>(world: u32, body: impl Fn(Group) -> T + Sync) -> Vec<T> {
+        let body = &body;
+        thread::scope(|scope| {
+            let handles: Vec<_> = ThreadBootstrap::world(world)
+                .into_iter()
+                .map(|member| {
+                    let rank = member.rank();
+                    let group = Group::new(Arc::new(member), rank, world).unwrap();
+                    scope.spawn(move || body(group.with_timeout(Duration::from_millis(500))))
+                })
+                .collect();
+            handles.into_iter().map(|h| h.join().unwrap()).collect()
+        })
+    }
+
+    fn failure(words: &str) -> Error {
+        Error::Argument {
+            operation: "test",
+            what: words.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_rank_learns_of_every_failing_rank_with_its_words() {
+        let verdicts = on_ranks(3, |group| {
+            let result = match group.me().0 {
+                1 => Ok(()),
+                rank => Err(failure(&format!("reason {rank}"))),
+            };
+            group.verdict("probe", &result)
+        });
+        for verdict in verdicts {
+            let Err(Error::Setup { phase, failures }) = verdict else {
+                panic!("{verdict:?}");
+            };
+            assert_eq!(phase, "probe");
+            let ranks: Vec<Rank> = failures.iter().map(|(rank, _)| *rank).collect();
+            assert_eq!(ranks, [Rank(0), Rank(2)]);
+            assert!(failures[0].1.contains("reason 0") && failures[1].1.contains("reason 2"));
+        }
+    }
+
+    #[test]
+    fn payloads_reach_all_ranks_when_none_failed() {
+        let shared = on_ranks(3, |group| {
+            let own = vec![group.me().0 as u8; 2];
+            group.share("probe", Ok(own)).unwrap()
+        });
+        assert!(
+            shared
+                .iter()
+                .all(|parts| *parts == [[0, 0], [1, 1], [2, 2]])
+        );
+    }
+
+    #[test]
+    fn ranks_in_different_steps_learn_who_is_where() {
+        let verdicts = on_ranks(2, |group| {
+            let step = ["prepare", "close"][group.me().index()];
+            group.verdict(step, &Ok(())).unwrap_err().to_string()
+        });
+        assert!(verdicts[0].contains("it is in 'close'"), "{}", verdicts[0]);
+        assert!(
+            verdicts[1].contains("it is in 'prepare'"),
+            "{}",
+            verdicts[1]
+        );
+    }
+
+    #[test]
+    fn a_rank_that_does_not_come_is_named() {
+        let verdicts = on_ranks(2, |group| match group.me().0 {
+            0 => Some(group.verdict("prepare", &Ok(())).unwrap_err()),
+            _ => {
+                thread::sleep(Duration::from_millis(700));
+                None
+            }
+        });
+        let Some(Some(Error::Timeout { what, missing })) = verdicts.into_iter().next() else {
+            panic!("no timeout");
+        };
+        assert_eq!((what.as_str(), missing), ("prepare", vec![Rank(1)]));
+    }
+
+    #[test]
+    fn a_rank_that_ended_is_named_at_once() {
+        let verdicts = on_ranks(2, |group| match group.me().0 {
+            0 => Some(
+                group
+                    .with_timeout(Duration::from_secs(60))
+                    .verdict("x", &Ok(())),
+            ),
+            _ => None,
+        });
+        let Some(Some(Err(Error::Bootstrap(BootstrapError::Left { ranks })))) =
+            verdicts.into_iter().next()
+        else {
+            panic!("not told");
+        };
+        assert_eq!(ranks, [Rank(1)]);
+    }
+
+    #[test]
+    fn words_are_cut_at_a_character() {
+        let long = format!("{}é", "x".repeat(MAX_WORDS - 1));
+        assert_eq!(cut(&long).len(), MAX_WORDS - 1);
+        assert_eq!(cut("short"), "short");
+    }
+}

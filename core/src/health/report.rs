@@ -1,0 +1,206 @@
+//! What a fault or warning record means, in words.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::group::Rank;
+use crate::layout::{Cause, FaultRecord, OperationKind};
+
+/// What happened to an operation, as the kernel recorded it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultReport {
+    /// Name of the channel.
+    pub channel: String,
+    /// Kind of the operation; `None` for one that this version does not know.
+    pub operation: Option<OperationKind>,
+    /// Epoch of the operation on its channel.
+    pub epoch: u64,
+    /// Rank that recorded it.
+    pub rank: Rank,
+    /// Rank that was waited for, or whose tag differs; `None` when it is nobody's.
+    pub late_rank: Option<Rank>,
+    /// CTA that noticed.
+    pub cta: u32,
+    /// Exchange inside the operation.
+    pub phase: u32,
+    /// What happened; `None` for a cause that this version does not know.
+    pub cause: Option<Cause>,
+    /// Value waited for: an epoch, or the own operation tag.
+    pub expected: u64,
+    /// Value seen last.
+    pub seen: u64,
+    /// How long the kernel had waited.
+    pub waited: Duration,
+    /// The operation's tag.
+    pub tag: u64,
+    /// Whether the wait went on: a warning, no fault.
+    pub warning: bool,
+}
+
+impl FaultReport {
+    /// Reads a record that is complete. Ticks are nanoseconds.
+    pub(super) fn new(channel: &str, record: &FaultRecord, warning: bool) -> Self {
+        Self {
+            channel: channel.to_owned(),
+            operation: OperationKind::from_code(record.operation),
+            epoch: record.state,
+            rank: Rank(record.rank),
+            late_rank: (record.late_rank != u32::MAX).then_some(Rank(record.late_rank)),
+            cta: record.cta,
+            phase: record.phase,
+            cause: Cause::from_code(record.cause),
+            expected: record.expected,
+            seen: record.seen,
+            waited: Duration::from_nanos(record.waited),
+            tag: record.tag,
+            warning,
+        }
+    }
+
+    fn late(&self) -> String {
+        self.late_rank
+            .map_or_else(|| "a peer".to_owned(), |rank| rank.to_string())
+    }
+
+    /// What the kernel saw.
+    fn finding(&self) -> String {
+        let (late, waited) = (self.late(), self.waited);
+        match self.cause {
+            Some(Cause::EntryTimeout) => {
+                format!("{late} did not enter the operation within {waited:?}")
+            }
+            Some(Cause::DataTimeout) => format!(
+                "{late} entered, but its data for CTA {} did not come within {waited:?}",
+                self.cta
+            ),
+            Some(Cause::TagMismatch) => format!(
+                "{late} is in another operation: its tag is {:#x}, this rank's {:#x}",
+                self.seen, self.expected
+            ),
+            Some(Cause::Overlap) => {
+                "it ran at the same time as another operation of its channel".to_owned()
+            }
+            Some(Cause::PeerFailed) => {
+                format!("{late} reported a failure, which ended it here too")
+            }
+            Some(Cause::Skipped) => {
+                "it did nothing, since an earlier operation of its channel had failed".to_owned()
+            }
+            None => "it failed for a reason that this version does not know".to_owned(),
+        }
+    }
+
+    /// What to do.
+    fn advice(&self) -> String {
+        let late = self.late();
+        if self.warning {
+            return format!("the wait goes on; see what {late} is doing");
+        }
+        let act = match self.cause {
+            Some(Cause::EntryTimeout) => format!("see what {late} is doing"),
+            Some(Cause::DataTimeout) => {
+                format!("see what the device of {late} is doing, and whether peer access works")
+            }
+            Some(Cause::TagMismatch) => {
+                "issue the same operations with the same shapes, and replay the same graphs in the same order, on all ranks".to_owned()
+            }
+            Some(Cause::Overlap) => {
+                "keep a channel's operations in one stream order, or use a channel for each".to_owned()
+            }
+            Some(Cause::PeerFailed) => format!("read the report of {late}"),
+            Some(Cause::Skipped) => "read the reports of the other ranks".to_owned(),
+            None => "use one version of the library on all ranks".to_owned(),
+        };
+        format!("{act}; then reset the pool on all ranks")
+    }
+}
+
+impl fmt::Display for FaultReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation = match self.operation {
+            Some(OperationKind::AllGatherHeads) => "all_gather_heads",
+            Some(OperationKind::LseReduceScatter) => "lse_reduce_scatter",
+            Some(OperationKind::Attention) => "attention",
+            None => "an unknown operation",
+        };
+        write!(
+            f,
+            "{}, channel '{}', {operation}, epoch {}: {} (expected {:#x}, seen {:#x}, CTA {}); {}",
+            self.rank,
+            self.channel,
+            self.epoch,
+            self.finding(),
+            self.expected,
+            self.seen,
+            self.cta,
+            self.advice()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(cause: u32) -> FaultRecord {
+        FaultRecord {
+            state: 7,
+            cause,
+            operation: 1,
+            rank: 0,
+            late_rank: 3,
+            cta: 5,
+            phase: 0,
+            expected: 7,
+            seen: 6,
+            waited: 1_500_000_000,
+            tag: 0xabc,
+            reserved: [0; 8],
+        }
+    }
+
+    #[test]
+    fn a_timeout_names_the_late_rank_the_wait_and_the_remedy() {
+        let report = FaultReport::new("decode", &record(1), false);
+        assert_eq!(report.late_rank, Some(Rank(3)));
+        assert_eq!(report.cause, Some(Cause::EntryTimeout));
+        assert_eq!(
+            report.to_string(),
+            "rank 0, channel 'decode', all_gather_heads, epoch 7: rank 3 did not enter the operation within 1.5s \
+             (expected 0x7, seen 0x6, CTA 5); see what rank 3 is doing; then reset the pool on all ranks"
+        );
+    }
+
+    #[test]
+    fn a_warning_says_that_the_wait_goes_on() {
+        let said = FaultReport::new("decode", &record(2), true).to_string();
+        assert!(
+            said.ends_with("the wait goes on; see what rank 3 is doing"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn unknown_codes_and_no_late_rank_are_said_not_invented() {
+        let mut unknown = record(99);
+        unknown.operation = 77;
+        unknown.late_rank = u32::MAX;
+        let report = FaultReport::new("decode", &unknown, false);
+        assert_eq!(
+            (report.cause, report.operation, report.late_rank),
+            (None, None, None)
+        );
+        assert!(report.to_string().contains("an unknown operation, epoch 7"));
+    }
+
+    #[test]
+    fn every_cause_has_its_own_finding_and_advice() {
+        let said: Vec<String> = (1..=6)
+            .map(|cause| FaultReport::new("c", &record(cause), false))
+            .map(|report| format!("{} {}", report.finding(), report.advice()))
+            .collect();
+        for (i, one) in said.iter().enumerate() {
+            assert!(said[i + 1..].iter().all(|other| other != one));
+        }
+    }
+}
