@@ -1,6 +1,7 @@
 //! Code generation of slabfence: what is generated is checked in, and `--check` proves that it is up to date.
 
 mod abi;
+mod image;
 mod kernels;
 mod manifest;
 mod output;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::kernels::{NVCC_FLAGS, PTXAS_FLAGS};
+use crate::image::{NVCC_FLAGS, PTXAS_FLAGS};
 use crate::output::Result;
 use crate::toolchain::WHEELS;
 
