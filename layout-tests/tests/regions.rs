@@ -91,13 +91,16 @@ fn inbox_ranges_are_disjoint_aligned_and_large_enough() {
                 let mut end = 0;
                 for source in 0..world {
                     assert_eq!(layout.raw(source), end);
-                    assert!(layout.raw_stride() >= raw && layout.raw_stride() % ALIGN == 0);
+                    assert!(
+                        layout.raw_stride() >= raw && layout.raw_stride().is_multiple_of(ALIGN)
+                    );
                     end += layout.raw_stride();
                 }
                 for source in 0..world {
                     assert_eq!(layout.packet(source), end);
                     assert!(
-                        layout.packet_stride() >= packets && layout.packet_stride() % ALIGN == 0
+                        layout.packet_stride() >= packets
+                            && layout.packet_stride().is_multiple_of(ALIGN)
                     );
                     end += layout.packet_stride();
                 }
