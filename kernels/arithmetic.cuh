@@ -18,7 +18,7 @@ SF_INLINE bool is_finite(float x) { return (__float_as_uint(x) & 0x7f800000) != 
 
 // 2^x for x <= 0, zero below -125 (so that no result is subnormal). The nearest integer n comes out of the magic sum
 // 1.5 × 2^23 + x; 2^(x - n) is its Taylor polynomial of degree 7 on [-1/2, 1/2] (next term: 5.2e-9), Horner by fma.
-// Largest error: docs/memory-and-arithmetic.md.
+// Largest error: docs/arithmetic.md.
 SF_INLINE float exp2_nonpositive(float x) {
     if (!(x >= -125.0f)) return 0.0f;
     const float magic = 12582912.0f;
@@ -36,7 +36,7 @@ SF_INLINE float exp2_nonpositive(float x) {
 }
 
 // log2 of a finite normal x > 0. x = 2^n m with m in [sqrt(1/2), sqrt(2)); log2(m) = 2/ln2 atanh(s), s = (m-1)/(m+1),
-// by its series up to s^9 (next term: 1.2e-9). Largest error: docs/memory-and-arithmetic.md.
+// by its series up to s^9 (next term: 1.2e-9). Largest error: docs/arithmetic.md.
 SF_INLINE float log2_positive(float x) {
     const u32 bits = __float_as_uint(x) - 0x3f3504f3u;
     const float n = __int2float_rn(static_cast<int>(bits) >> 23);

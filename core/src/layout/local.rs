@@ -36,7 +36,7 @@ device_struct! {
         reserved1: [u64; 15] = 136,
         /// Verdict: zero, or the [`verdict_word`](super::verdict_word) of the first failure since the last reset.
         status: u64 = 256,
-        /// Operations that did not deliver, skipped ones included, since the last reset.
+        /// Reports of CTAs that did not deliver, skipped ones included, since the last reset.
         failed: u64 = 264,
         /// Taken by the warp that writes the failure record.
         fault_claim: u64 = 272,
