@@ -180,15 +180,24 @@ SF_INLINE u32 arrive(const Header& h, const Operation& op) {
     return whole && old == op.epoch ? 0 : Cause::Overlap;
 }
 
-// All threads: everything that this CTA stages is in place. False when the CTA must not go on: poison may have come
-// between two warps' looks at it, so what one of them saw holds for all.
+// Stands for a cause that another warp of the CTA knows.
+constexpr u32 CAUSE_ELSEWHERE = ~0u;
+
+// All threads: everything that this CTA stages is in place. False when the CTA must not go on: what one warp saw holds
+// for all, since poison, or the end of an overlap, may have come between two warps' looks.
 SF_INLINE bool staged(Operation& op) {
-    if (barrier_or(1, CTA_THREADS, op.cause != 0) && op.cause == 0) op.cause = Cause::Skipped;
+    if (barrier_or(1, CTA_THREADS, op.cause != 0) && op.cause == 0) op.cause = CAUSE_ELSEWHERE;
     return op.cause == 0;
 }
 
+SF_INLINE bool poisoned(const Header& h) {
+    return __any_sync(0xffffffff, lane() < h.world && load_relaxed_sys(h.poison + lane() * LINE) != 0);
+}
+
 // Control warp, after `staged`.
-SF_INLINE void control(const Header& h, const Operation& op) {
+SF_INLINE void control(const Header& h, Operation op) {
+    // Behind the barrier the poison that another warp saw is seen here too.
+    if (op.cause == CAUSE_ELSEWHERE) op.cause = poisoned(h) ? Cause::Skipped : Cause::Overlap;
     Fault fault = {op.cause, h.rank, op.epoch, 0, 0};
     if (lane() == 0) {
         const u32 overlap = arrive(h, op);
