@@ -19,6 +19,11 @@ mod stream;
 mod transfer;
 pub(crate) mod vmm;
 
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+mod tests;
+
 pub use buffer::{DeviceBuffer, PinnedBuffer};
 pub use context::ContextGuard;
 pub use device::{Device, DeviceInfo};

@@ -34,7 +34,7 @@ impl DevicePtr {
 
     /// Whether the address is a multiple of `bytes`. False for zero bytes.
     pub const fn is_aligned_to(self, bytes: u64) -> bool {
-        bytes != 0 && self.0 % bytes == 0
+        bytes != 0 && self.0.is_multiple_of(bytes)
     }
 }
 

@@ -3,7 +3,7 @@
 use slabfence_sys::{
     CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags,
     CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationType,
-    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType,
+    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType, RangeKind, RangeNote,
 };
 
 use super::device::Device;
@@ -201,6 +201,19 @@ impl GuardedMapping {
         Ok(())
     }
 
+    /// Takes back whatever was announced of the mapping to an emulated driver's checker.
+    fn forget(&self) -> Result<()> {
+        self.device.driver().announce(&RangeNote {
+            base: self.base,
+            bytes: self.bytes as u64,
+            kind: RangeKind::FORGET,
+            slot: RangeNote::NONE,
+            rank: RangeNote::NONE,
+            source: RangeNote::NONE,
+            channel: 0,
+        })
+    }
+
     /// Unmaps, frees the addresses and releases the memory. After a failure what is left stays, and the next call goes on
     /// there; once all is given back, further calls do nothing.
     pub(crate) fn close(&mut self) -> Result<()> {
@@ -210,6 +223,7 @@ impl GuardedMapping {
         let _guard = self.device.setup()?;
         let api = self.device.api();
         if self.mapped {
+            self.forget()?;
             // SAFETY: exactly what was mapped. Whoever could still access it is the caller's concern, as with any memory.
             let code = unsafe { (api.cuMemUnmap)(CUdeviceptr(self.base), self.bytes) };
             self.device.check("cuMemUnmap", code)?;

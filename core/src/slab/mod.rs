@@ -16,6 +16,8 @@ mod kind;
 mod mapping;
 mod peer;
 mod range;
+#[cfg(test)]
+mod tests;
 
 pub use announce::Note;
 pub use arena::Arena;

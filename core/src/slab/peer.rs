@@ -126,7 +126,7 @@ impl<K: Kind> PeerArena<K> {
         let fits = record
             .base
             .checked_add(bytes)
-            .is_some_and(|_| record.base != 0 && record.base % ALIGN as u64 == 0);
+            .is_some_and(|_| record.base != 0 && record.base.is_multiple_of(ALIGN as u64));
         if !fits {
             return refuse(format!(
                 "a peer's {} memory at {:#x} is no address",
