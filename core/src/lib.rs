@@ -1,5 +1,7 @@
 //! Peer-to-peer collectives of an LLM decode step over VMM slabs, on the CUDA driver API.
 
+pub mod channel;
+pub mod collective;
 pub mod driver;
 pub mod error;
 pub mod group;
@@ -9,3 +11,5 @@ pub mod layout;
 pub mod slab;
 
 pub use error::{Error, Result};
+/// The driver's own types, which handles that a host brings are made of.
+pub use slabfence_sys as sys;

@@ -158,8 +158,9 @@ unsafe fn read_params(
     };
     let mut params = Vec::with_capacity(layout.len());
     for (index, (offset, size)) in layout.into_iter().enumerate() {
+        let at = launch.kernelParams.wrapping_add(index);
         // SAFETY: the driver's array has one pointer per parameter of the function, and `index` is below their number.
-        let value = unsafe { *launch.kernelParams.add(index) };
+        let value = unsafe { at.read() };
         let mut bytes = vec![0u8; size];
         // SAFETY: each pointer leads to the whole value of its parameter, `size` bytes by the driver's own word.
         unsafe { core::ptr::copy_nonoverlapping(value.cast::<u8>(), bytes.as_mut_ptr(), size) };

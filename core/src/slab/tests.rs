@@ -15,14 +15,14 @@ fn a_mapping_lies_between_two_unmapped_guards_and_is_filled_with_zeros() {
     assert_eq!(
         fake::calls(),
         [
-            format!("cuMemGetAllocationGranularity"),
+            "cuMemGetAllocationGranularity".to_owned(),
             format!("cuMemCreate {whole}"),
             format!("cuMemAddressReserve {}", 4 * GRANULE),
             format!("cuMemMap {base:#x} {whole} 0 77"),
             format!("cuMemSetAccess {base:#x} {whole} 0 CU_MEM_ACCESS_FLAGS_PROT_READWRITE 1"),
-            format!("cuStreamCreate 1"),
+            "cuStreamCreate 1".to_owned(),
             format!("cuMemsetD8Async {base:#x} 0 {whole}"),
-            format!("cuStreamSynchronize"),
+            "cuStreamSynchronize".to_owned(),
         ]
     );
     assert_eq!(mapping.range().ptr().get(), base);
