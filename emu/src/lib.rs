@@ -1,1 +1,39 @@
 //! An emulated CUDA driver: devices, memory, streams, graphs, and an interpreter for the PTX that slabfence ships.
+//!
+//! A [`Machine`] is some devices of one [`Profile`] in this process. [`Machine::api`] gives its driver as the function
+//! table that a real driver fills, so a program that goes through `slabfence_sys::Api` runs on it unchanged. Device names
+//! say EMULATED, and no figure it gives is a GPU timing.
+//!
+//! Inside, the driver's C functions (`ffi`) are a thin layer over a machine that knows no C: one state behind one lock,
+//! and an engine that executes a graph of operations when it is told to.
+//!
+//! What is not emulated is absent from the table rather than faked: binaries (PTX text only), peer access by context,
+//! memory pools, arrays, child graphs, programmatic overlap of kernels.
+
+mod callback;
+mod capture;
+mod code;
+mod device;
+mod engine;
+mod event;
+mod faults;
+mod ffi;
+mod graph;
+mod handle;
+mod host;
+mod launch;
+mod machine;
+mod memory;
+mod module;
+mod profile;
+mod residency;
+mod runner;
+mod slots;
+mod stream;
+mod user_object;
+mod va;
+mod vmm;
+mod world;
+
+pub use machine::{Live, Machine, MachineError};
+pub use profile::Profile;

@@ -1,0 +1,97 @@
+//! The driver's C functions over the machine, by topic.
+//!
+//! This layer is thin: it reads arguments, turns handles and codes, and calls the machine. Every function exists once
+//! per slot (see `slots`); no panic leaves it.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use slabfence_sys::{Api, LoadError, SYMBOLS};
+
+/// Defines driver functions of a topic and the topic's part of the table. Each body is `fn(call, arguments) -> Status`;
+/// that it has the driver's ABI is checked against the type of the same name in `slabfence_sys::pfn`.
+macro_rules! entries {
+    ($($(#[$meta:meta])* fn $name:ident($call:ident $(, $arg:ident: $type:ty)* $(,)?) $body:block)*) => {
+        $(
+            $(#[$meta])*
+            #[allow(non_snake_case, reason = "entries keep the driver's spelling")]
+            unsafe extern "C" fn $name<const S: usize>($($arg: $type),*) -> ::slabfence_sys::CUresult {
+                fn body($call: &mut $crate::slots::Call<'_>, $($arg: $type),*) -> $crate::code::Status $body
+                ::slabfence_sys::CUresult($crate::slots::enter(S, &mut |call| body(call, $($arg),*)))
+            }
+        )*
+
+        /// The function of this name for slot `S`.
+        pub(super) fn find<const S: usize>(name: &str) -> Option<*const ::std::ffi::c_void> {
+            match name {
+                $(stringify!($name) => {
+                    let function: ::slabfence_sys::pfn::$name = $name::<S>;
+                    Some(function as *const ::std::ffi::c_void)
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+mod capture;
+mod context;
+mod copy;
+mod device;
+mod driver;
+mod event;
+mod function;
+mod graph;
+mod launch;
+mod memory;
+mod module;
+mod pointer;
+mod private;
+mod stream;
+mod vmm;
+
+/// The function of this name and ABI version for slot `S`, null where there is none.
+fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
+    let null = std::ptr::null();
+    // A caller that asks for an older ABI than the one written here must not get this one.
+    let known = SYMBOLS.iter().find(|symbol| symbol.name == name);
+    let (Ok(name), true) = (
+        name.to_str(),
+        known.is_some_and(|symbol| symbol.version <= version),
+    ) else {
+        return null;
+    };
+    let topics = [
+        driver::find::<S>,
+        device::find::<S>,
+        context::find::<S>,
+        memory::find::<S>,
+        copy::find::<S>,
+        vmm::find::<S>,
+        stream::find::<S>,
+        event::find::<S>,
+        capture::find::<S>,
+        module::find::<S>,
+        function::find::<S>,
+        launch::find::<S>,
+        graph::find::<S>,
+        private::find::<S>,
+    ];
+    topics.iter().find_map(|find| find(name)).unwrap_or(null)
+}
+
+/// The function table of the machine in a slot.
+pub(crate) fn table(slot: usize) -> Result<Api, LoadError> {
+    let mut resolver: fn(&CStr, c_int) -> *const c_void = match slot {
+        0 => resolve::<0>,
+        1 => resolve::<1>,
+        2 => resolve::<2>,
+        3 => resolve::<3>,
+        4 => resolve::<4>,
+        5 => resolve::<5>,
+        6 => resolve::<6>,
+        _ => resolve::<{ crate::slots::COUNT - 1 }>,
+    };
+    // SAFETY: `resolve` gives null or a function whose type was checked against the table's type for that name (in
+    // `entries!`) at a version that is not above the one asked for; functions are never unloaded.
+    unsafe { Api::load(&mut resolver) }
+}

@@ -1,0 +1,36 @@
+//! Entries that only this driver has.
+
+use std::ffi::c_void;
+
+use slabfence_sys::{RangeNote, pfn};
+
+use super::pointer::get;
+
+mod announce {
+    use super::*;
+
+    entries! {
+        fn slabfenceEmuAnnounceRange(call, note: *const RangeNote) {
+            let note = get(note)?;
+            call.split().0.memory.announce(note)
+        }
+    }
+
+    pub(super) fn entry<const S: usize>(name: &str) -> Option<*const c_void> {
+        find::<S>(name)
+    }
+}
+
+unsafe extern "C" fn version() -> u32 {
+    1
+}
+
+/// The function of this name for slot `S`.
+pub(super) fn find<const S: usize>(name: &str) -> Option<*const c_void> {
+    let answer: pfn::slabfenceEmuVersion = version;
+    if name == "slabfenceEmuVersion" {
+        Some(answer as *const c_void)
+    } else {
+        announce::entry::<S>(name)
+    }
+}

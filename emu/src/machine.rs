@@ -1,0 +1,279 @@
+//! The emulated machine: its state, and the handle that owns it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use slabfence_sys::{Api, LoadError, RangeNote};
+
+use crate::capture::Captures;
+use crate::device::Device;
+use crate::engine::{Engine, Progress};
+use crate::event::Events;
+use crate::graph::Graphs;
+use crate::memory::Memory;
+use crate::module::Modules;
+use crate::profile::Profile;
+use crate::residency::Residency;
+use crate::runner::{self, Shared};
+use crate::slots;
+use crate::stream::Streams;
+use crate::va::Kind;
+use crate::world::World;
+
+/// Everything about a machine, behind one lock.
+pub(crate) struct State {
+    /// The machine's slot, which its handles carry.
+    pub(crate) slot: usize,
+    /// What its devices claim.
+    pub(crate) profile: Profile,
+    /// Whether `cuInit` was called.
+    pub(crate) initialised: bool,
+    /// Devices and their contexts.
+    pub(crate) devices: Vec<Device>,
+    /// Memory.
+    pub(crate) memory: Memory,
+    /// Modules and functions.
+    pub(crate) modules: Modules,
+    /// Streams.
+    pub(crate) streams: Streams,
+    /// Events.
+    pub(crate) events: Events,
+    /// Open captures.
+    pub(crate) captures: Captures,
+    /// Graphs, execs, user objects.
+    pub(crate) graphs: Graphs,
+    /// Device work.
+    pub(crate) engine: Engine,
+    /// Faults in words, oldest first.
+    pub(crate) faults: Vec<String>,
+    /// Objects that went with their context instead of being destroyed.
+    pub(crate) abandoned: usize,
+    /// Set when the machine goes.
+    pub(crate) stop: bool,
+}
+
+impl State {
+    fn new(slot: usize, profile: Profile, devices: u32) -> Result<State, rustix::io::Errno> {
+        Ok(State {
+            slot,
+            initialised: false,
+            devices: (0..devices).map(|_| Device::default()).collect(),
+            memory: Memory::new(devices, profile.memory, profile.granularity)?,
+            modules: Modules::new(slot),
+            streams: Streams::new(devices),
+            events: Events::new(slot),
+            captures: Captures::default(),
+            graphs: Graphs::new(slot),
+            engine: Engine::new(Residency::new(&profile, devices)),
+            faults: Vec::new(),
+            abandoned: 0,
+            stop: false,
+            profile,
+        })
+    }
+
+    /// Does a piece of the outstanding device work; `now` is `%globaltimer`.
+    pub(crate) fn step(&mut self, now: u64, budget: u64) -> Progress {
+        let mut world = World {
+            memory: &mut self.memory,
+            devices: &mut self.devices,
+            events: &mut self.events,
+            graphs: &mut self.graphs,
+            faults: &mut self.faults,
+            now,
+        };
+        self.engine.step(&mut world, budget)
+    }
+
+    fn live(&self) -> Live {
+        let ranges = |wanted: fn(Kind) -> bool| {
+            self.memory
+                .map
+                .ranges()
+                .filter(|range| wanted(range.kind))
+                .count()
+        };
+        Live {
+            contexts: self
+                .devices
+                .iter()
+                .filter(|device| device.retained > 0)
+                .count(),
+            allocations: ranges(|kind| kind == Kind::Device),
+            host_allocations: ranges(Kind::is_host),
+            physical: self.memory.live_physical(),
+            mappings: ranges(|kind| matches!(kind, Kind::Mapping(_))),
+            reservations: self.memory.map.reservations.len(),
+            streams: self.streams.created(),
+            events: self.events.0.len(),
+            modules: self.modules.len(),
+            captures: self.open_captures(),
+            graphs: self.graphs.graphs.len(),
+            execs: self.graphs.live_execs(),
+            user_objects: self.graphs.objects.len(),
+            announced: self.memory.announced(),
+            abandoned: self.abandoned,
+        }
+    }
+}
+
+/// How much of everything is alive in a machine. All zeros: nothing leaked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Primary contexts that are retained.
+    pub contexts: usize,
+    /// `cuMemAlloc` allocations.
+    pub allocations: usize,
+    /// Page-locked host memory.
+    pub host_allocations: usize,
+    /// Physical allocations (`cuMemCreate`, imports) with a handle that was not released.
+    pub physical: usize,
+    /// `cuMemMap` mappings.
+    pub mappings: usize,
+    /// Address reservations.
+    pub reservations: usize,
+    /// Streams.
+    pub streams: usize,
+    /// Events.
+    pub events: usize,
+    /// Modules.
+    pub modules: usize,
+    /// Captures that have begun and not ended.
+    pub captures: usize,
+    /// Graphs.
+    pub graphs: usize,
+    /// Executable graphs, those included that were destroyed and still run.
+    pub execs: usize,
+    /// User objects.
+    pub user_objects: usize,
+    /// Ranges that the library announced and did not withdraw.
+    pub announced: usize,
+    /// Objects that nobody destroyed before their context went, over the machine's life.
+    pub abandoned: usize,
+}
+
+/// Why there is no machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineError {
+    /// A machine has 1 to 16 devices.
+    Devices(u32),
+    /// All slots for machines in this process stayed taken.
+    NoSlot,
+    /// The host refused addresses or threads.
+    Host(String),
+}
+
+impl fmt::Display for MachineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Devices(asked) => write!(
+                f,
+                "a machine of {asked} devices was asked for: 1 to 16 are possible"
+            ),
+            Self::NoSlot => write!(
+                f,
+                "{} emulated machines live in this process and none went within {} s: drop one first",
+                slots::COUNT,
+                slots::PATIENCE.as_secs()
+            ),
+            Self::Host(what) => {
+                write!(f, "the host refused what an emulated machine needs: {what}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MachineError {}
+
+/// An emulated machine in this process. It runs until it is dropped.
+///
+/// After the drop its function table answers `CUDA_ERROR_DEINITIALIZED`, until a later machine takes the slot: do not
+/// keep a table longer than its machine.
+pub struct Machine {
+    shared: Arc<Shared>,
+    slot: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Machine {
+    /// Starts a machine with 1 to 16 devices of this profile.
+    pub fn new(profile: Profile, devices: u32) -> Result<Machine, MachineError> {
+        if !(1..=16).contains(&devices) {
+            return Err(MachineError::Devices(devices));
+        }
+        let make =
+            |slot| State::new(slot, profile, devices).map(|state| Arc::new(Shared::new(state)));
+        let (slot, shared) = slots::claim(make)?;
+        let threads = Vec::new();
+        let mut machine = Machine {
+            shared,
+            slot,
+            threads,
+        };
+        for (name, body) in [
+            ("emu-runner", runner::run as fn(&Shared)),
+            ("emu-callbacks", runner::call),
+        ] {
+            let shared = machine.shared.clone();
+            let spawned = std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || body(&shared));
+            // On an error the drop of `machine` stops what has started and frees the slot.
+            machine
+                .threads
+                .push(spawned.map_err(|error| MachineError::Host(error.to_string()))?);
+        }
+        Ok(machine)
+    }
+
+    /// The machine's driver as a function table.
+    pub fn api(&self) -> Result<Api, LoadError> {
+        crate::ffi::table(self.slot)
+    }
+
+    /// Faults of kernels and copies in words, oldest first.
+    pub fn faults(&self) -> Vec<String> {
+        self.shared.lock().faults.clone()
+    }
+
+    /// What is alive.
+    pub fn live(&self) -> Live {
+        self.shared.lock().live()
+    }
+
+    /// Warp-instructions executed so far.
+    pub fn executed(&self) -> u64 {
+        self.shared.lock().engine.executed
+    }
+
+    /// What the library announced about an address.
+    pub fn announced(&self, address: u64) -> Option<RangeNote> {
+        self.shared.lock().memory.announced_at(address)
+    }
+
+    /// The profile of its devices.
+    pub fn profile(&self) -> Profile {
+        self.shared.lock().profile.clone()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                log::error!("emulator: a thread of the machine panicked");
+            }
+        }
+        slots::free(self.slot);
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine")
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory, module globals.
+
+use std::collections::BTreeMap;
+
+use slabfence_sys::{RangeKind, RangeNote};
+
+use crate::code::{Code, Status};
+use crate::host;
+use crate::va::{AddressMap, Kind, PAGE, Range};
+use crate::vmm::Physical;
+
+/// Everything of a machine that is memory.
+pub(crate) struct Memory {
+    /// Addresses and what they mean.
+    pub(crate) map: AddressMap,
+    /// Physical allocations (`cuMemCreate`) by handle; kept while a handle or a mapping lives.
+    pub(crate) physical: BTreeMap<u64, Physical>,
+    /// The next physical handle.
+    pub(crate) next_physical: u64,
+    /// Bytes in use per device.
+    pub(crate) used: Vec<u64>,
+    /// Bytes that each device owns.
+    pub(crate) capacity: u64,
+    /// Granularity of physical allocations, bytes.
+    pub(crate) granularity: u64,
+    /// Ranges that the library named through its private entry, by base.
+    announced: BTreeMap<u64, RangeNote>,
+}
+
+impl Memory {
+    /// The memory of `devices` devices, empty.
+    pub(crate) fn new(
+        devices: u32,
+        capacity: u64,
+        granularity: u64,
+    ) -> Result<Memory, rustix::io::Errno> {
+        Ok(Memory {
+            map: AddressMap::new(granularity)?,
+            physical: BTreeMap::new(),
+            next_physical: 0,
+            used: vec![0; devices as usize],
+            capacity,
+            granularity,
+            announced: BTreeMap::new(),
+        })
+    }
+
+    /// Bit mask of all devices.
+    pub(crate) fn everyone(&self) -> u32 {
+        (1u32 << self.used.len()) - 1
+    }
+
+    /// Accounts for `len` more bytes on a device.
+    pub(crate) fn charge(&mut self, device: u32, len: u64) -> Status {
+        let used = &mut self.used[device as usize];
+        if len > self.capacity - *used {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        *used += len;
+        Ok(())
+    }
+
+    /// Allocates `len` bytes of the device's memory (`kind` is `Device` or `Global`).
+    pub(crate) fn alloc(&mut self, device: u32, len: u64, kind: Kind) -> Status<u64> {
+        if len == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let whole = len
+            .checked_next_multiple_of(PAGE)
+            .ok_or(Code::OUT_OF_MEMORY)?;
+        self.charge(device, whole)?;
+        let base = self
+            .back(whole)
+            .inspect_err(|_| self.used[device as usize] -= whole)?;
+        let own = 1 << device;
+        self.map.insert(Range {
+            base,
+            len,
+            kind,
+            device,
+            read: own,
+            write: own,
+            id: 0,
+        });
+        Ok(base)
+    }
+
+    /// Allocates page-locked host memory that every device may touch.
+    pub(crate) fn host_alloc(&mut self, device: u32, len: u64) -> Status<u64> {
+        if len == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let whole = len
+            .checked_next_multiple_of(PAGE)
+            .ok_or(Code::OUT_OF_MEMORY)?;
+        if whole > self.capacity {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        let base = self.back(whole)?;
+        let all = self.everyone();
+        self.map.insert(Range {
+            base,
+            len,
+            kind: Kind::Host,
+            device,
+            read: all,
+            write: all,
+            id: 0,
+        });
+        Ok(base)
+    }
+
+    fn back(&mut self, whole: u64) -> Status<u64> {
+        let base = self.map.take(whole, PAGE).ok_or(Code::OUT_OF_MEMORY)?;
+        if let Err(error) = self.map.span().map_private(base, whole) {
+            log::warn!("emulator: no host memory for {whole} bytes: {error}");
+            self.map.give(base, whole);
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        Ok(base)
+    }
+
+    /// Frees what [`Memory::alloc`] or [`Memory::host_alloc`] gave: exactly that pointer, and of that kind.
+    pub(crate) fn free(&mut self, base: u64, kind: Kind) -> Status {
+        self.map
+            .at(base)
+            .filter(|range| range.kind == kind)
+            .ok_or(Code::INVALID_VALUE)?;
+        let Some(range) = self.map.remove(base) else {
+            return Err(Code::INVALID_VALUE);
+        };
+        let whole = range.len.next_multiple_of(PAGE);
+        if !kind.is_host() {
+            self.used[range.device as usize] -= whole;
+        }
+        self.map
+            .span()
+            .clear(base, whole)
+            .map_err(|_| Code::OPERATING_SYSTEM)?;
+        self.map.give(base, whole);
+        Ok(())
+    }
+
+    /// Whether a copy or fill that runs on `device` may touch the bytes: the copy engine reaches what the running
+    /// device or the owner of the memory may reach.
+    pub(crate) fn copyable(&self, device: u32, address: u64, len: u64, write: bool) -> bool {
+        let owner = self.map.find(address).map_or(device, |range| range.device);
+        self.map.check(device, address, len, write) || self.map.check(owner, address, len, write)
+    }
+
+    /// Whether the address lies in memory that the driver knows.
+    pub(crate) fn known(&self, address: u64) -> bool {
+        self.map.find(address).is_some()
+    }
+
+    /// Frees all `cuMemAlloc` memory of a device whose context goes; returns how many allocations that were.
+    pub(crate) fn free_context(&mut self, device: u32) -> usize {
+        let mine = |range: &&Range| {
+            range.device == device && matches!(range.kind, Kind::Device | Kind::Host)
+        };
+        let bases: Vec<_> = self
+            .map
+            .ranges()
+            .filter(mine)
+            .map(|range| (range.base, range.kind))
+            .collect();
+        for &(base, kind) in &bases {
+            if let Err(code) = self.free(base, kind) {
+                log::warn!("emulator: freeing {base:#x} with its context failed with {code:?}");
+            }
+        }
+        bases.len()
+    }
+
+    /// Stores what the library says of a range, in place of what it said of overlapping ones.
+    pub(crate) fn announce(&mut self, note: RangeNote) -> Status {
+        let end = note
+            .base
+            .checked_add(note.bytes)
+            .filter(|_| note.bytes > 0)
+            .ok_or(Code::INVALID_VALUE)?;
+        self.announced
+            .retain(|&base, old| base >= end || base + old.bytes <= note.base);
+        if note.kind != RangeKind::FORGET {
+            self.announced.insert(note.base, note);
+        }
+        Ok(())
+    }
+
+    /// What was announced about an address.
+    pub(crate) fn announced_at(&self, address: u64) -> Option<RangeNote> {
+        let (_, note) = self.announced.range(..=address).next_back()?;
+        (address - note.base < note.bytes).then_some(*note)
+    }
+
+    /// How many announced ranges there are.
+    pub(crate) fn announced(&self) -> usize {
+        self.announced.len()
+    }
+
+    /// Writes bytes at an address that the machine itself allocated (initial values of globals).
+    pub(crate) fn initialise(&mut self, base: u64, bytes: &[u8]) {
+        debug_assert!(
+            self.map
+                .find(base)
+                .is_some_and(|range| range.len >= bytes.len() as u64)
+        );
+        host::store(base, bytes);
+    }
+}

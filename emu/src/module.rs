@@ -1,0 +1,260 @@
+//! Modules: PTX texts, their kernels and their global variables.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use slabfence_emu_exec::Kernel;
+use slabfence_emu_ptx::{GlobalSpace, Module as Ptx};
+
+use crate::code::{Code, Status};
+use crate::handle::{Kind, Table};
+use crate::machine::State;
+use crate::va;
+
+/// A loaded module.
+pub(crate) struct Module {
+    /// The device of its context.
+    device: u32,
+    /// Its functions by name.
+    functions: Vec<(String, u64)>,
+    /// Its variables: name, address, bytes.
+    globals: Vec<(String, u64, u64)>,
+}
+
+/// A kernel of a loaded module.
+pub(crate) struct Function {
+    /// The device of its context.
+    pub(crate) device: u32,
+    /// The kernel.
+    pub(crate) kernel: Arc<Kernel>,
+    /// Addresses of the module's variables.
+    pub(crate) globals: Arc<[u64]>,
+    /// The module's `.version`, as the driver's attribute has it: 10 × major + minor.
+    pub(crate) ptx_version: i32,
+    /// Its name, for `cuFuncGetName`.
+    pub(crate) name: CString,
+}
+
+/// Modules and functions of a machine.
+pub(crate) struct Modules {
+    loaded: Table<Module>,
+    /// Functions of all loaded modules.
+    pub(crate) functions: Table<Function>,
+}
+
+/// Why a module was not loaded: the code, and what goes into the JIT's error log.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refused {
+    /// The driver's code.
+    pub(crate) code: Code,
+    /// For a human.
+    pub(crate) message: String,
+}
+
+impl Modules {
+    /// Nothing loaded.
+    pub(crate) fn new(slot: usize) -> Modules {
+        Modules {
+            loaded: Table::new(Kind::Module, slot),
+            functions: Table::new(Kind::Function, slot),
+        }
+    }
+
+    /// How many modules are loaded.
+    pub(crate) fn len(&self) -> usize {
+        self.loaded.len()
+    }
+
+    /// `cuModuleGetFunction`.
+    pub(crate) fn function(&self, module: u64, name: &str) -> Status<u64> {
+        let functions = &self.loaded.get(module)?.functions;
+        functions
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|&(_, value)| value)
+            .ok_or(Code::NOT_FOUND)
+    }
+
+    /// `cuModuleGetGlobal`: address and bytes.
+    pub(crate) fn global(&self, module: u64, name: &str) -> Status<(u64, u64)> {
+        let globals = &self.loaded.get(module)?.globals;
+        let found = globals
+            .iter()
+            .find(|(found, ..)| found == name)
+            .ok_or(Code::NOT_FOUND)?;
+        Ok((found.1, found.2))
+    }
+}
+
+/// The `.version` of a text, read without parsing the rest: a newer text may hold what the parser does not know.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find_map(|line| line.strip_prefix(".version"))?;
+    let (major, minor) = line.trim().split_once('.')?;
+    let digits = |part: &str| {
+        part.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .ok()
+    };
+    Some((digits(major)?, digits(minor)?))
+}
+
+impl State {
+    /// Checks a text against the profile and decodes all its kernels.
+    fn compile(&self, text: &str) -> Result<(Ptx, Vec<Kernel>), Refused> {
+        let refuse = |code, message| Err(Refused { code, message });
+        let most = self.profile.ptx_version;
+        if let Some(found) = version(text)
+            && found > most
+        {
+            let message = format!(
+                "PTX .version {}.{}: this driver takes up to {}.{}",
+                found.0, found.1, most.0, most.1
+            );
+            return refuse(Code::UNSUPPORTED_PTX_VERSION, message);
+        }
+        let ptx = match slabfence_emu_ptx::parse(text) {
+            Ok(ptx) => ptx,
+            Err(error) => return refuse(Code::INVALID_PTX, error.to_string()),
+        };
+        let (major, minor) = self.profile.compute_capability;
+        let own = major * 10 + minor;
+        // `sm_90a` code runs on 9.0 only; `sm_100f` code within its family; plain code on anything newer.
+        let runs = match ptx.target_suffix {
+            Some('a') => ptx.target == own,
+            Some(_) => ptx.target / 10 == own / 10 && ptx.target <= own,
+            None => ptx.target <= own,
+        };
+        if !runs {
+            let suffix = ptx.target_suffix.map(String::from).unwrap_or_default();
+            let message = format!(
+                "PTX .target sm_{}{suffix} does not run on sm_{own}",
+                ptx.target
+            );
+            return refuse(Code::NO_BINARY_FOR_GPU, message);
+        }
+        let mut kernels = Vec::new();
+        for entry in &ptx.entries {
+            match Kernel::compile(&ptx, &entry.name) {
+                Ok(kernel) => kernels.push(kernel),
+                Err(error) => {
+                    return refuse(Code::INVALID_PTX, format!("`{}`: {error}", entry.name));
+                }
+            }
+        }
+        Ok((ptx, kernels))
+    }
+
+    /// `cuModuleLoadDataEx` of a PTX text into a device's context.
+    pub(crate) fn load_module(&mut self, device: u32, text: &str) -> Result<u64, Refused> {
+        let (ptx, kernels) = self.compile(text)?;
+        let globals = self.place_globals(device, &ptx).map_err(|code| Refused {
+            code,
+            message: format!("no memory for the module's variables on device {device}"),
+        })?;
+        let addresses: Arc<[u64]> = globals.iter().map(|global| global.1).collect();
+        let ptx_version = i32::from(ptx.version.0) * 10 + i32::from(ptx.version.1);
+        let mut functions = Vec::new();
+        for kernel in kernels {
+            let name = kernel.name().to_owned();
+            let function = Function {
+                device,
+                kernel: Arc::new(kernel),
+                globals: addresses.clone(),
+                ptx_version,
+                name: CString::new(name.clone()).unwrap_or_default(),
+            };
+            functions.push((name, self.modules.functions.insert(function)));
+        }
+        Ok(self.modules.loaded.insert(Module {
+            device,
+            functions,
+            globals,
+        }))
+    }
+
+    /// Gives a module's variables memory and their first values.
+    fn place_globals(&mut self, device: u32, ptx: &Ptx) -> Status<Vec<(String, u64, u64)>> {
+        let mut globals: Vec<(String, u64, u64)> = Vec::new();
+        for global in &ptx.globals {
+            match self
+                .memory
+                .alloc(device, global.size.max(1), va::Kind::Global)
+            {
+                Ok(base) => globals.push((global.name.clone(), base, global.size)),
+                Err(code) => {
+                    self.free_globals(&globals);
+                    return Err(code);
+                }
+            }
+        }
+        for (global, &(_, base, _)) in ptx.globals.iter().zip(&globals) {
+            let mut bytes = global.init.clone();
+            bytes.resize(global.size as usize, 0);
+            for relocation in &global.relocations {
+                let target = globals.get(relocation.target).map_or(0, |target| target.1);
+                let value = target.wrapping_add_signed(relocation.addend).to_le_bytes();
+                if let Some(word) =
+                    bytes.get_mut(relocation.offset as usize..relocation.offset as usize + 8)
+                {
+                    word.copy_from_slice(&value);
+                }
+            }
+            self.memory.initialise(base, &bytes);
+            if global.space == GlobalSpace::Const {
+                self.memory.map.set_access(base, device, true, false);
+            }
+        }
+        Ok(globals)
+    }
+
+    fn free_globals(&mut self, globals: &[(String, u64, u64)]) {
+        for (name, base, _) in globals {
+            if let Err(code) = self.memory.free(*base, va::Kind::Global) {
+                log::warn!("emulator: freeing module variable `{name}` failed with {code:?}");
+            }
+        }
+    }
+
+    /// `cuModuleUnload`.
+    pub(crate) fn unload_module(&mut self, module: u64) -> Status {
+        let module = self.modules.loaded.remove(module)?;
+        for &(_, function) in &module.functions {
+            self.modules.functions.remove(function)?;
+        }
+        self.free_globals(&module.globals);
+        Ok(())
+    }
+
+    /// Unloads all modules of a device's context; gives how many there were.
+    pub(crate) fn unload_all(&mut self, device: u32) -> usize {
+        let of = |(_, module): &(u64, &Module)| module.device == device;
+        let mine: Vec<u64> = self
+            .modules
+            .loaded
+            .iter()
+            .filter(of)
+            .map(|(value, _)| value)
+            .collect();
+        mine.into_iter()
+            .filter(|&module| self.unload_module(module).is_ok())
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_of_a_text_is_read_from_its_directive() {
+        assert_eq!(
+            super::version("//\n// by nvcc\n.version 9.0\n.target sm_80\n"),
+            Some((9, 0))
+        );
+        assert_eq!(super::version("  .version 8.12 // x"), Some((8, 12)));
+        assert_eq!(super::version(".target sm_80"), None);
+    }
+}

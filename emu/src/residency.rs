@@ -1,0 +1,321 @@
+//! Which blocks are resident on which multiprocessor, and whose turn it is.
+
+use std::sync::Arc;
+
+use slabfence_emu_exec::{
+    Cta, Env, Fast, Fault, GlobalMemory, Kernel, Launch, MemoryFault, Region, Step,
+};
+
+use crate::engine::OpId;
+use crate::host;
+use crate::profile::Profile;
+use crate::va::AddressMap;
+use crate::world::World;
+
+/// Instructions that a warp runs before the next one has its turn.
+const FUEL: u32 = 256;
+/// 32-bit registers of a multiprocessor.
+pub(crate) const REGISTERS: u32 = 65536;
+/// Shared memory that the system takes from every resident block, bytes.
+pub(crate) const RESERVED_SHARED: u32 = 1024;
+
+/// What a block takes of a multiprocessor, or a multiprocessor has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Room {
+    threads: u32,
+    blocks: u32,
+    shared: u32,
+    registers: u32,
+}
+
+impl Room {
+    /// What an empty multiprocessor has.
+    pub(crate) fn of(profile: &Profile) -> Room {
+        let (threads, blocks) = (profile.threads_per_sm, profile.ctas_per_sm);
+        Room {
+            threads,
+            blocks,
+            shared: profile.shared_per_sm,
+            registers: REGISTERS,
+        }
+    }
+
+    /// What one block of a kernel takes.
+    pub(crate) fn block(kernel: &Kernel, threads: u32, dynamic_shared: u32) -> Room {
+        let threads = threads.next_multiple_of(32);
+        let per_warp = (kernel.registers().max(1) * 32).next_multiple_of(256);
+        let shared = kernel
+            .static_shared_bytes()
+            .saturating_add(dynamic_shared)
+            .saturating_add(RESERVED_SHARED);
+        Room {
+            threads,
+            blocks: 1,
+            shared,
+            registers: per_warp.saturating_mul(threads / 32),
+        }
+    }
+
+    /// How many such blocks fit at once.
+    pub(crate) fn fits(&self, block: Room) -> u32 {
+        let by = [
+            self.threads / block.threads.max(1),
+            self.blocks / block.blocks.max(1),
+            self.shared / block.shared.max(1),
+            self.registers / block.registers.max(1),
+        ];
+        by.into_iter().min().unwrap_or(0)
+    }
+
+    fn take(&mut self, block: Room) {
+        self.threads -= block.threads;
+        self.blocks -= block.blocks;
+        self.shared -= block.shared;
+        self.registers -= block.registers;
+    }
+
+    fn give(&mut self, block: Room) {
+        self.threads += block.threads;
+        self.blocks += block.blocks;
+        self.shared += block.shared;
+        self.registers += block.registers;
+    }
+}
+
+struct Grid {
+    op: OpId,
+    device: u32,
+    launch: Arc<Launch>,
+    block: Room,
+    next: u64,
+    total: u64,
+    live: u64,
+}
+
+struct Resident {
+    op: OpId,
+    device: u32,
+    sm: usize,
+    block: Room,
+    cta: Cta,
+}
+
+/// How a turn of the resident warps ended.
+pub(crate) enum Turn {
+    /// Nothing is resident.
+    Empty,
+    /// The budget is spent.
+    Ran,
+    /// Every warp that can run polled, for a whole round.
+    Polled,
+    /// A grid's last block ended.
+    Finished(OpId),
+    /// A grid cannot go on.
+    Faulted(OpId, Box<Fault>),
+}
+
+/// The multiprocessors of all devices.
+pub(crate) struct Residency {
+    sms: Vec<Vec<Room>>,
+    next_sm: Vec<usize>,
+    grids: Vec<Grid>,
+    residents: Vec<Resident>,
+    /// Block and warp whose turn is next.
+    cursor: (usize, usize),
+    /// Whether a warp did more than poll since the round began.
+    moved: bool,
+    /// Whether a grid came or room was freed since blocks were last placed.
+    stale: bool,
+    clock: u64,
+}
+
+impl Residency {
+    /// Empty devices.
+    pub(crate) fn new(profile: &Profile, devices: u32) -> Residency {
+        let sms = vec![vec![Room::of(profile); profile.sm_count as usize]; devices as usize];
+        Residency {
+            sms,
+            next_sm: vec![0; devices as usize],
+            grids: Vec::new(),
+            residents: Vec::new(),
+            cursor: (0, 0),
+            moved: false,
+            stale: false,
+            clock: 0,
+        }
+    }
+
+    /// Takes in a grid; its blocks become resident as there is room, grids in the order in which they come.
+    pub(crate) fn admit(&mut self, op: OpId, device: u32, launch: Arc<Launch>) {
+        let block = Room::block(
+            &launch.kernel,
+            launch.threads() as u32,
+            launch.dynamic_shared,
+        );
+        let total = launch.grid.iter().map(|&n| u64::from(n)).product();
+        self.grids.push(Grid {
+            op,
+            device,
+            launch,
+            block,
+            next: 0,
+            total,
+            live: 0,
+        });
+        self.stale = true;
+    }
+
+    /// Throws all grids of a device out; gives their operations.
+    pub(crate) fn evict(&mut self, device: u32) -> Vec<OpId> {
+        let mut ops = Vec::new();
+        self.grids.retain(|grid| {
+            if grid.device == device {
+                ops.push(grid.op);
+            }
+            grid.device != device
+        });
+        for resident in self
+            .residents
+            .iter()
+            .filter(|resident| resident.device == device)
+        {
+            self.sms[device as usize][resident.sm].give(resident.block);
+        }
+        self.residents.retain(|resident| resident.device != device);
+        self.cursor = (0, 0);
+        self.stale = true;
+        ops
+    }
+
+    fn place(&mut self) {
+        self.stale = false;
+        for grid in &mut self.grids {
+            let device = grid.device as usize;
+            let count = self.sms[device].len();
+            while grid.next < grid.total {
+                let first = self.next_sm[device];
+                let free = |&sm: &usize| self.sms[device][sm].fits(grid.block) > 0;
+                let Some(sm) = (0..count).map(|i| (first + i) % count).find(free) else {
+                    break;
+                };
+                self.sms[device][sm].take(grid.block);
+                self.next_sm[device] = (sm + 1) % count;
+                let [x, y, _] = grid.launch.grid.map(u64::from);
+                let at = [grid.next % x, grid.next / x % y, grid.next / x / y].map(|n| n as u32);
+                let cta = Cta::new(&grid.launch, at, sm as u32);
+                let (op, device, block) = (grid.op, grid.device, grid.block);
+                self.residents.push(Resident {
+                    op,
+                    device,
+                    sm,
+                    block,
+                    cta,
+                });
+                grid.next += 1;
+                grid.live += 1;
+            }
+        }
+    }
+
+    /// Runs resident warps in turn for about `budget` instructions.
+    pub(crate) fn run(&mut self, world: &mut World<'_>, budget: u64, executed: &mut u64) -> Turn {
+        if self.stale {
+            self.place();
+        }
+        let mut spent = 0;
+        while spent < budget {
+            let (at, warp) = self.cursor;
+            let Some(resident) = self.residents.get_mut(at) else {
+                self.cursor = (0, 0);
+                if self.residents.is_empty() {
+                    return Turn::Empty;
+                }
+                if !std::mem::take(&mut self.moved) {
+                    return Turn::Polled;
+                }
+                continue;
+            };
+            if warp >= resident.cta.warps() {
+                self.cursor = (at + 1, 0);
+                continue;
+            }
+            self.cursor = (at, warp + 1);
+            if !resident.cta.runnable(warp) {
+                continue;
+            }
+            let mut memory = View {
+                map: &world.memory.map,
+                device: resident.device,
+            };
+            let mut env = Env {
+                memory: &mut memory,
+                hook: &mut Fast,
+                globaltimer: world.now,
+                clock: self.clock,
+                executed: 0,
+            };
+            let step = resident.cta.step(warp, &mut env, FUEL);
+            let did = env.executed;
+            self.clock += did;
+            *executed += did;
+            spent += did.max(1);
+            match step {
+                Step::Polled => {}
+                Step::Ran | Step::Barrier | Step::Exited => self.moved = true,
+                Step::CtaDone => {
+                    self.moved = true;
+                    if let Some(op) = self.leave(at) {
+                        return Turn::Finished(op);
+                    }
+                }
+                Step::Fault(fault) => return Turn::Faulted(resident.op, fault),
+            }
+        }
+        Turn::Ran
+    }
+
+    /// A block ended: frees its room; gives the operation if it was the grid's last.
+    fn leave(&mut self, at: usize) -> Option<OpId> {
+        let gone = self.residents.swap_remove(at);
+        self.cursor = (at, 0);
+        self.sms[gone.device as usize][gone.sm].give(gone.block);
+        self.stale = true;
+        let index = self.grids.iter().position(|grid| grid.op == gone.op)?;
+        let grid = &mut self.grids[index];
+        grid.live -= 1;
+        if grid.live > 0 || grid.next < grid.total {
+            // Blocks that wait for this room are placed before the next round, not at the end of the budget.
+            self.place();
+            return None;
+        }
+        self.grids.remove(index);
+        Some(gone.op)
+    }
+}
+
+/// Global memory as one device sees it.
+struct View<'a> {
+    map: &'a AddressMap,
+    device: u32,
+}
+
+impl GlobalMemory for View<'_> {
+    fn region(&self, addr: u64, write: bool) -> Result<Region, MemoryFault> {
+        let Some(range) = self.map.find(addr) else {
+            return Err(MemoryFault::Unmapped);
+        };
+        let (read, writable) = (
+            range.read >> self.device & 1 == 1,
+            range.write >> self.device & 1 == 1,
+        );
+        match (read, writable) {
+            (false, _) => Err(MemoryFault::NoAccess),
+            (true, false) if write => Err(MemoryFault::ReadOnly),
+            _ => Ok(host::region(range.base, range.len, writable)),
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        self.map.generation()
+    }
+}

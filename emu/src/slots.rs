@@ -1,0 +1,123 @@
+//! Slots: which machine a driver function of this process belongs to.
+//!
+//! Driver functions carry no argument that says whose they are, so every function exists once per slot.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::code::{Code, Status};
+use crate::device::Thread;
+use crate::engine::OpId;
+use crate::machine::{MachineError, State};
+use crate::runner::Shared;
+
+/// How many machines can live in a process at once.
+pub(crate) const COUNT: usize = 8;
+/// How long a new machine waits for a slot.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+enum Slot {
+    Free,
+    Taken(Arc<Shared>),
+}
+
+static SLOTS: Mutex<[Slot; COUNT]> = Mutex::new([const { Slot::Free }; COUNT]);
+static FREED: Condvar = Condvar::new();
+
+fn slots() -> MutexGuard<'static, [Slot; COUNT]> {
+    SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a machine in the first free slot, waiting for one if need be.
+pub(crate) fn claim(
+    make: impl FnOnce(usize) -> Result<Arc<Shared>, Errno>,
+) -> Result<(usize, Arc<Shared>), MachineError> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut all = slots();
+    let index = loop {
+        if let Some(index) = all.iter().position(|slot| matches!(slot, Slot::Free)) {
+            break index;
+        }
+        let left = deadline
+            .checked_duration_since(Instant::now())
+            .ok_or(MachineError::NoSlot)?;
+        all = FREED
+            .wait_timeout(all, left)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0;
+    };
+    let shared = make(index).map_err(|error| MachineError::Host(error.to_string()))?;
+    all[index] = Slot::Taken(shared.clone());
+    Ok((index, shared))
+}
+
+/// Frees a machine's slot.
+pub(crate) fn free(index: usize) {
+    slots()[index] = Slot::Free;
+    FREED.notify_one();
+}
+
+/// One call of a driver function.
+pub(crate) struct Call<'a> {
+    shared: &'a Shared,
+    guard: Option<MutexGuard<'a, State>>,
+    thread: &'a mut Thread,
+}
+
+impl Call<'_> {
+    /// The machine's state and the calling thread's.
+    pub(crate) fn split(&mut self) -> (&mut State, &mut Thread) {
+        let guard = self.guard.get_or_insert_with(|| self.shared.lock());
+        (guard, self.thread)
+    }
+
+    /// Waits until these operations are done. The lock is given up meanwhile: look everything up again.
+    pub(crate) fn wait(&mut self, ops: &[OpId]) {
+        let guard = self.guard.take().unwrap_or_else(|| self.shared.lock());
+        self.guard = Some(self.shared.wait(guard, ops));
+    }
+}
+
+thread_local! {
+    /// What each machine keeps about this thread, by the machine's id.
+    static THREADS: RefCell<Vec<(u64, Thread)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs the body of a driver function on the machine of a slot; gives the driver's code, 0 for success.
+pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status) -> u32 {
+    let shared = match &slots()[index] {
+        Slot::Taken(shared) => shared.clone(),
+        _ => return Code::DEINITIALIZED.0,
+    };
+    let run = || {
+        THREADS.with_borrow_mut(|threads| {
+            let at = threads
+                .iter()
+                .position(|(id, _)| *id == shared.id)
+                .unwrap_or_else(|| {
+                    threads.push((shared.id, Thread::new()));
+                    threads.len() - 1
+                });
+            let mut call = Call {
+                shared: &shared,
+                guard: Some(shared.lock()),
+                thread: &mut threads[at].1,
+            };
+            let result = body(&mut call);
+            shared.kick(call.split().0);
+            result
+        })
+    };
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(code)) => code.0,
+        Err(_) => {
+            log::error!("emulator: a driver function panicked; this is a bug of the emulator");
+            999
+        }
+    }
+}
