@@ -11,7 +11,7 @@ pub fn write() -> Result<()> {
     output::write(&path(), render().as_bytes())
 }
 
-/// Fails unless `kernels/abi.cuh` is what [`write`] would write.
+/// Fails unless `kernels/abi.cuh` is what [`write()`] would write.
 pub fn check() -> Result<()> {
     output::same_text(&path(), &render(), "abi")
 }

@@ -40,7 +40,7 @@ pub fn write() -> Result<()> {
     Ok(())
 }
 
-/// Fails unless `ptx/` holds, byte for byte, what [`write`] would write.
+/// Fails unless `ptx/` holds, byte for byte, what [`write()`] would write.
 pub fn check() -> Result<()> {
     const HINT: &str = "run `cargo xtask kernels` and commit the result";
     let files = build(&Toolchain::locate()?, copy_of_sources("check")?.path(), &[])?;
