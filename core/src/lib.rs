@@ -1,5 +1,6 @@
 //! Peer-to-peer collectives of an LLM decode step over VMM slabs, on the CUDA driver API.
 
+pub mod attention;
 pub mod channel;
 pub mod collective;
 pub mod driver;

@@ -1,7 +1,20 @@
 //! Pools and their channels: set-up as a transaction among the ranks, capture scopes, reset, close.
 
 mod agreement;
+mod close;
 mod contract;
+mod header;
 pub(crate) mod kernels;
+mod lane;
+mod memory;
+mod pool;
+mod prepare;
+mod reset;
+mod scope;
+mod shared;
 
 pub use contract::Contract;
+pub use lane::Channel;
+pub use pool::Pool;
+pub use scope::CaptureScope;
+pub(crate) use scope::route;

@@ -1,8 +1,11 @@
 //! All-gather of attention heads.
 
-use crate::driver::DevicePtr;
+use crate::channel::Channel;
+use crate::driver::{DevicePtr, Stream};
+use crate::error::Result;
 use crate::layout::{DType, GatherParams, Header, OperationKind};
 
+use super::enqueue::enqueue;
 use super::geometry::{GatherGeometry, PACK_BYTES};
 use super::plan::{
     Entry, Extent, Limits, Operation, Params, Plan, check_apart, check_pointer, row_bytes,
@@ -29,6 +32,29 @@ pub struct AllGatherHeads {
 impl Params for GatherParams {
     fn header_mut(&mut self) -> &mut Header {
         &mut self.header
+    }
+}
+
+impl AllGatherHeads {
+    /// Enqueues the operation on `stream`, or records it into the graph that the stream captures: one kernel node. Every
+    /// rank does the same, in the same order among the operations of the channel.
+    ///
+    /// Inside a capture scope of this thread the operation goes to the scope's channel.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`](crate::Error::Argument) for what the contract does not allow,
+    /// [`Error::Refused`](crate::Error::Refused) for a stream that the capture rules do not allow,
+    /// [`Error::Fault`](crate::Error::Fault) when an earlier operation of the channel failed.
+    ///
+    /// # Safety
+    ///
+    /// The addresses are of live memory of the stated shapes, in reach of the channel's device, until the operation, or
+    /// every execution of the graph, has ended; nothing else writes the inputs or touches the output meanwhile.
+    #[allow(unsafe_code, reason = "the caller's addresses cannot be checked")]
+    pub unsafe fn enqueue(&self, channel: &Channel, stream: &Stream) -> Result<()> {
+        // SAFETY: the caller's contract is the same.
+        unsafe { enqueue(self, channel, stream) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The collective operations: arguments, checks, launch.
 
+mod enqueue;
 mod gather;
 pub(crate) mod geometry;
 pub(crate) mod plan;

@@ -1,5 +1,18 @@
 //! What kernels report through host-mapped memory, readable while a device hangs.
 
+mod page;
 mod report;
 
+pub(crate) use page::{HealthPage, Slip};
 pub use report::FaultReport;
+
+/// State of a pool on this rank since its creation or last reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// Nothing has happened.
+    Healthy,
+    /// Some wait went past the warning limit; nothing has failed.
+    Warned,
+    /// Some operation failed; its channel refuses operations until the pool is reset.
+    Failed,
+}

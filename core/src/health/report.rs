@@ -39,7 +39,7 @@ pub struct FaultReport {
 
 impl FaultReport {
     /// Reads a record that is complete. Ticks are nanoseconds.
-    pub(super) fn new(channel: &str, record: &FaultRecord, warning: bool) -> Self {
+    pub(crate) fn new(channel: &str, record: &FaultRecord, warning: bool) -> Self {
         Self {
             channel: channel.to_owned(),
             operation: OperationKind::from_code(record.operation),

@@ -1,0 +1,95 @@
+//! Closing a pool: no rank gives memory back before every rank has come to rest and no graph is left.
+
+use std::sync::atomic::Ordering;
+
+use crate::driver;
+use crate::error::{Error, Result};
+
+use super::pool::Pool;
+use super::shared::{Phase, Shared};
+
+impl Pool {
+    /// Gives the pool's memory back on all ranks. Every rank calls this, and destroys every graph that uses a channel of
+    /// the pool before. Does nothing once it has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] with every rank's reason: a device that does not come to rest, graphs or capture scopes that still
+    /// hold a channel. The pool is then as it was, and every rank may call again; so too after a failure to free, which
+    /// leaves a pool that can only be closed.
+    pub fn close(&self) -> Result<()> {
+        let shared = &self.shared;
+        let _turn = shared.turn();
+        let before = {
+            let mut state = shared.write();
+            if matches!(state.phase, Phase::Closed) {
+                return Ok(());
+            }
+            std::mem::replace(&mut state.phase, Phase::Busy("close"))
+        };
+        if let Err(error) = at_rest(shared) {
+            shared.write().phase = before;
+            return Err(error);
+        }
+        let freed = match &mut shared.write().memory {
+            Some(memory) => memory.close(),
+            None => Ok(()),
+        };
+        let freed = shared.group.agree("close: free", freed);
+        let mut state = shared.write();
+        if let Err(error) = freed {
+            state.phase = Phase::Broken(format!("its close failed: {error}"));
+            return Err(error);
+        }
+        state.phase = Phase::Closed;
+        state.memory = None;
+        state.lanes.clear();
+        Ok(())
+    }
+}
+
+/// Whether nothing on any rank can use the pool's memory any more.
+fn at_rest(shared: &Shared) -> Result<()> {
+    let group = &shared.group;
+    let drained = match shared.drain() {
+        // A context with a sticky error runs nothing any more.
+        Err(Error::Driver(error)) => {
+            log::warn!("closing a pool on a failed context: {error}");
+            Ok(())
+        }
+        other => other,
+    };
+    group.agree("close: drain", drained)?;
+    driver::drop_released();
+    group.agree("close: graphs", unused(shared))
+}
+
+/// Refuses while graphs or scopes of this rank hold a channel.
+fn unused(shared: &Shared) -> Result<()> {
+    let state = shared.read();
+    let held: Vec<String> = state
+        .lanes
+        .values()
+        .filter_map(|lane| {
+            let graphs = lane.graphs.load(Ordering::Acquire);
+            let name = &lane.name;
+            if graphs > 0 {
+                Some(format!("{graphs} graph(s) hold channel '{name}'"))
+            } else if lane.scoped.load(Ordering::Acquire) {
+                Some(format!("a capture scope owns channel '{name}'"))
+            } else {
+                None
+            }
+        })
+        .collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        operation: "Pool::close",
+        why: format!(
+            "{}; destroy the graphs, their executables too, and leave the scopes",
+            held.join(", ")
+        ),
+    })
+}

@@ -1,0 +1,86 @@
+//! A channel's state on this rank, and the handles that keep it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::health::{FaultReport, Slip};
+use crate::layout::Header;
+
+use super::shared::Shared;
+use crate::error::Result;
+
+/// One prepared channel.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub index: usize,
+    pub name: String,
+    /// Complete but for operation, element type and tag.
+    pub header: Header,
+    /// Whether a capture scope owns it.
+    pub scoped: AtomicBool,
+    /// Graphs that contain an operation of it.
+    pub graphs: AtomicUsize,
+}
+
+/// An ordered lane of a pool, found by its name and never by a stream. A clone is the same channel.
+///
+/// A channel's operations run one after the other, in the same order on every rank: keep them in one stream order, and
+/// never let two graphs that use the channel run at the same time.
+#[derive(Clone)]
+pub struct Channel {
+    pub(super) pool: Arc<Shared>,
+    pub(super) lane: Arc<Lane>,
+}
+
+impl Channel {
+    pub(crate) fn pool(&self) -> &Arc<Shared> {
+        &self.pool
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.lane.name
+    }
+
+    /// The record of the channel's first failed operation since the last reset, if one failed on this rank.
+    pub fn fault(&self) -> Result<Option<FaultReport>> {
+        self.pool.report(&self.lane, Slip::Fault)
+    }
+
+    /// The record of the channel's latest wait past the warning limit since the last reset, if there was one.
+    pub fn warning(&self) -> Result<Option<FaultReport>> {
+        self.pool.report(&self.lane, Slip::Warning)
+    }
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel")
+            .field("name", &self.lane.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a graph holds: while it lives, so do the memory and the kernels that its nodes name, and close is refused.
+#[derive(Debug)]
+pub(crate) struct GraphHold {
+    lane: Arc<Lane>,
+    _pool: Arc<Shared>,
+}
+
+impl GraphHold {
+    pub(crate) fn new(pool: &Arc<Shared>, lane: &Arc<Lane>) -> Self {
+        lane.graphs.fetch_add(1, Ordering::AcqRel);
+        Self {
+            lane: Arc::clone(lane),
+            _pool: Arc::clone(pool),
+        }
+    }
+}
+
+impl Drop for GraphHold {
+    fn drop(&mut self) {
+        self.lane.graphs.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,165 @@
+//! What a pool, its channels and the graphs that use them have in common.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
+use std::time::Duration;
+
+use crate::collective::plan::{Entry, Limits};
+use crate::driver::{Device, Kernel};
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::health::{FaultReport, HealthPage, Slip};
+
+use super::contract::Contract;
+use super::kernels::Kernels;
+use super::lane::Lane;
+use super::memory::{Cut, Memory, PeerMemory};
+
+/// Whether operations may be enqueued.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase {
+    Open,
+    /// A collective host call of this name is under way.
+    Busy(&'static str),
+    /// A collective host call failed half-way, with these words; the pool can only be closed.
+    Broken(String),
+    Closed,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub phase: Phase,
+    pub lanes: BTreeMap<String, Arc<Lane>>,
+    /// Gone once the pool is closed.
+    pub memory: Option<Memory>,
+}
+
+/// A pool's inside.
+pub(crate) struct Shared {
+    /// Tells the pools of a process apart, for capture scopes.
+    pub number: u64,
+    pub device: Device,
+    pub group: Group,
+    pub contract: Contract,
+    pub limits: Limits,
+    pub(super) cut: Cut,
+    pub(super) kernels: Arc<Kernels>,
+    pub(super) page: Arc<HealthPage>,
+    pub(super) peers: Vec<PeerMemory>,
+    /// One collective host call at a time.
+    pub(super) turn: Mutex<()>,
+    /// Held for reading while an operation is enqueued.
+    pub(super) state: RwLock<State>,
+}
+
+impl Shared {
+    // What the locks guard is changed in one step each, so a panic elsewhere leaves nothing half-made.
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the pool open while it is held.
+    pub(crate) fn open(&self, operation: &'static str) -> Result<OpenPool<'_>> {
+        let state = self.read();
+        state.phase.require_open(operation)?;
+        Ok(OpenPool { _state: state })
+    }
+
+    pub(crate) fn kernel(&self, entry: Entry) -> Option<&Kernel> {
+        self.kernels.get(entry)
+    }
+
+    /// The report of one of a channel's records, if a kernel has written it.
+    pub(crate) fn report(&self, lane: &Lane, slip: Slip) -> Result<Option<FaultReport>> {
+        let record = self.page.record(lane.index, slip)?;
+        let warning = matches!(slip, Slip::Warning);
+        Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning)))
+    }
+
+    /// Waits until nothing of this rank runs on the device. Bounded by half of the group's timeout, so that the verdict
+    /// reaches the others before they give this rank up.
+    pub(super) fn drain(&self) -> Result<()> {
+        drain(&self.device, self.group.timeout() / 2)
+    }
+}
+
+/// Proof that the pool is open, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct OpenPool<'a> {
+    _state: RwLockReadGuard<'a, State>,
+}
+
+/// Waits for the device on a thread of its own, since the driver's wait has no bound.
+fn drain(device: &Device, limit: Duration) -> Result<()> {
+    let refuse = |why: String| Error::Refused {
+        operation: "draining the device",
+        why,
+    };
+    let (done, wait) = mpsc::channel();
+    let waiting = device.clone();
+    thread::Builder::new()
+        .name("slabfence-drain".to_owned())
+        .spawn(move || {
+            // The receiver is gone when the limit has passed; nobody wants the result then.
+            let _ = done.send(waiting.synchronize());
+        })
+        .map_err(|error| refuse(format!("no thread to wait on: {error}")))?;
+    wait.recv_timeout(limit).unwrap_or_else(|error| {
+        Err(refuse(match error {
+            RecvTimeoutError::Timeout => format!(
+                "device {} still runs after {limit:?}; an operation waits for a rank that does not come, or long work of others is ahead",
+                device.ordinal()
+            ),
+            RecvTimeoutError::Disconnected => "the waiting thread ended early".to_owned(),
+        }))
+    })
+}
+
+impl Phase {
+    /// Refuses what needs an open pool.
+    pub(crate) fn require_open(&self, operation: &'static str) -> Result<()> {
+        let why = match self {
+            Self::Open => return Ok(()),
+            Self::Busy(call) => format!("{call} of the pool is under way; wait for it"),
+            Self::Broken(words) => format!("the pool can only be closed, since {words}"),
+            Self::Closed => return Err(Error::Closed { what: operation }),
+        };
+        Err(Error::Refused { operation, why })
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("number", &self.number)
+            .field("group", &self.group)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = state.memory.take() {
+            log::error!(
+                "a pool of {} was dropped without close: its memory is kept, since peers or running kernels may still use it",
+                self.group.me()
+            );
+            mem::forget(memory);
+            mem::forget(Arc::clone(&self.page));
+            mem::forget(Arc::clone(&self.kernels));
+        }
+    }
+}

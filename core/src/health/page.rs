@@ -1,0 +1,113 @@
+//! The host-mapped page of a pool: a header, then one pair of records a channel.
+
+use core::mem::offset_of;
+
+use crate::driver::{Device, DevicePtr, PinnedBuffer};
+use crate::error::Result;
+use crate::layout::{ChannelHealth, FaultRecord, HealthHeader};
+
+use super::Health;
+
+/// Page-locked memory that kernels write records to. Read without any driver call, so also while a device hangs.
+#[derive(Debug)]
+pub(crate) struct HealthPage {
+    buffer: PinnedBuffer,
+    channels: usize,
+}
+
+/// Which of a channel's records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Slip {
+    Warning,
+    Fault,
+}
+
+impl HealthPage {
+    /// All zero: nothing has happened.
+    pub(crate) fn new(device: &Device, channels: usize) -> Result<Self> {
+        let bytes = size_of::<HealthHeader>() + channels * size_of::<ChannelHealth>();
+        Ok(Self {
+            buffer: PinnedBuffer::new(device, bytes)?,
+            channels,
+        })
+    }
+
+    /// Address of the header, for parameter blocks.
+    pub(crate) fn header(&self) -> DevicePtr {
+        self.buffer.ptr()
+    }
+
+    /// Address of a channel's records, for parameter blocks.
+    pub(crate) fn channel(&self, channel: usize) -> Option<DevicePtr> {
+        let inside = (channel < self.channels).then(|| Self::offset(channel))?;
+        self.buffer.ptr().offset(inside as u64)
+    }
+
+    /// The pool's state: one load while it is healthy or has failed.
+    pub(crate) fn health(&self) -> Result<Health> {
+        if self.buffer.load(offset_of!(HealthHeader, fault))? != 0 {
+            return Ok(Health::Failed);
+        }
+        let warning = self.buffer.load(offset_of!(HealthHeader, warning))?;
+        Ok(if warning != 0 {
+            Health::Warned
+        } else {
+            Health::Healthy
+        })
+    }
+
+    /// One of a channel's records, if a kernel has written it.
+    pub(crate) fn record(&self, channel: usize, slip: Slip) -> Result<Option<FaultRecord>> {
+        let base = Self::offset(channel)
+            + match slip {
+                Slip::Warning => offset_of!(ChannelHealth, warning),
+                Slip::Fault => offset_of!(ChannelHealth, fault),
+            };
+        let word = |field: usize| self.buffer.load(base + field);
+        // Written last, with release; loaded first, with acquire.
+        let state = word(offset_of!(FaultRecord, state))?;
+        if state == 0 {
+            return Ok(None);
+        }
+        let (cause, operation) = halves(word(offset_of!(FaultRecord, cause))?);
+        let (rank, late_rank) = halves(word(offset_of!(FaultRecord, rank))?);
+        let (cta, phase) = halves(word(offset_of!(FaultRecord, cta))?);
+        Ok(Some(FaultRecord {
+            state,
+            cause,
+            operation,
+            rank,
+            late_rank,
+            cta,
+            phase,
+            expected: word(offset_of!(FaultRecord, expected))?,
+            seen: word(offset_of!(FaultRecord, seen))?,
+            waited: word(offset_of!(FaultRecord, waited))?,
+            tag: word(offset_of!(FaultRecord, tag))?,
+            reserved: [0; 8],
+        }))
+    }
+
+    /// Forgets everything. Only while no kernel of the pool runs.
+    pub(crate) fn clear(&self) -> Result<()> {
+        for offset in (0..self.buffer.len()).step_by(size_of::<u64>()) {
+            self.buffer.store(offset, 0)?;
+        }
+        Ok(())
+    }
+
+    const fn offset(channel: usize) -> usize {
+        size_of::<HealthHeader>() + channel * size_of::<ChannelHealth>()
+    }
+}
+
+// Kernels write these pairs of 32-bit fields as one word.
+const _: () = {
+    assert!(offset_of!(FaultRecord, operation) == offset_of!(FaultRecord, cause) + 4);
+    assert!(offset_of!(FaultRecord, late_rank) == offset_of!(FaultRecord, rank) + 4);
+    assert!(offset_of!(FaultRecord, phase) == offset_of!(FaultRecord, cta) + 4);
+};
+
+const fn halves(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
