@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use slabfence_sys::{CUresult, CUstreamCaptureMode};
 
@@ -175,6 +176,16 @@ fn a_stream_without_an_identity_says_so() {
     assert_eq!(stream.id().unwrap(), None);
 }
 
+/// All tests of this process share the queue of what graphs have let go of: another test may be about to drop what it has
+/// taken out.
+fn eventually(holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never came true");
+        std::thread::yield_now();
+    }
+}
+
 /// Counts how often it is dropped: outside a driver callback and inside one.
 #[derive(Clone, Default)]
 struct Witness {
@@ -218,10 +229,7 @@ fn what_a_graph_held_is_dropped_at_the_next_set_up_and_never_in_the_drivers_call
     assert_eq!(outside.load(Ordering::Relaxed), 0);
     fake::end_graphs();
     drop(device.setup().unwrap());
-    // All tests of this process share the queue: another may be about to drop what it has taken out.
-    while outside.load(Ordering::Relaxed) == 0 {
-        std::thread::yield_now();
-    }
+    eventually(|| outside.load(Ordering::Relaxed) == 1);
     assert_eq!(inside.load(Ordering::Relaxed), 0);
 }
 
@@ -270,9 +278,7 @@ fn an_object_that_no_graph_takes_is_given_back() {
     assert!(stream.retain_in_capture(object.clone()).is_err());
     assert!(fake::calls().contains(&"cuUserObjectRelease".to_owned()));
     drop_released();
-    while Arc::strong_count(&object) > 1 {
-        std::thread::yield_now();
-    }
+    eventually(|| Arc::strong_count(&object) == 1);
 }
 
 #[test]
