@@ -4,7 +4,7 @@
 //   m = max over ranks of lse, w_r = 2^((lse_r - m) c) / sum, out = sum over ranks 0…W−1 of w_r partial_r
 //
 // with c = log2 e for LSE in base e and 1 in base 2. An LSE that is not finite marks an empty shard: weight 0, and a
-// partial of weight 0 is never looked at. All shards empty give zeros.
+// partial of weight 0 takes no part, so that 0 × NaN poisons nothing. All shards empty give zeros.
 //
 // Row (b, h) of a destination is staged by CTA c of every source and read by CTA c of the destination, payload and LSE
 // alike: the flag of CTA c speaks for nothing else.
@@ -13,36 +13,87 @@
 
 namespace sf {
 
-// Sources whose packs a thread has in flight at once.
-constexpr u32 IN_FLIGHT = 4;
+// Packs of one destination that a thread has in flight while it stages.
+constexpr u32 BATCH = 4;
 
-// Walks the rows that this thread's group shares, and says which packs of a row are this thread's.
-struct RowWalk {
-    u32 row, rows, step;
-    u32 first_pack, pack_step;
+// Walks the packs of one rank's rows that this thread moves, one row after the other. Threads share a row in groups, so
+// that a row belongs to one CTA.
+struct PackWalk {
+    u32 row, token, head; // row = token * heads + head
+    u32 pack;             // within the row
+    u32 first_pack, rows, row_step, token_step, head_step;
 
-    __device__ __forceinline__ explicit RowWalk(const ReduceParams& p) {
+    __device__ __forceinline__ explicit PackWalk(const ReduceParams& p) {
         const u32 groups = WORKERS >> p.row_threads_log2;
-        pack_step = 1u << p.row_threads_log2;
-        first_pack = threadIdx.x & (pack_step - 1);
-        row = blockIdx.x * groups + (threadIdx.x >> p.row_threads_log2);
+        first_pack = pack = threadIdx.x & ((1u << p.row_threads_log2) - 1);
         rows = p.batch * p.heads;
-        step = gridDim.x * groups;
+        row_step = gridDim.x * groups;
+        token_step = row_step / p.heads;
+        head_step = row_step - token_step * p.heads;
+        row = blockIdx.x * groups + (threadIdx.x >> p.row_threads_log2);
+        token = row / p.heads;
+        head = row - token * p.heads;
+        if (pack >= p.row_packs) row = rows;
     }
     __device__ __forceinline__ bool more() const { return row < rows; }
-    __device__ __forceinline__ void next() { row += step; }
+    __device__ __forceinline__ void next(const ReduceParams& p) {
+        pack += 1u << p.row_threads_log2;
+        if (pack < p.row_packs) return;
+        pack = first_pack;
+        row += row_step;
+        token += token_step;
+        head += head_step;
+        if (head >= p.heads) {
+            head -= p.heads;
+            ++token;
+        }
+    }
+    // Where this pack, and the LSE of its row, lie in a rank's input, in a staged part, and in the output.
+    __device__ __forceinline__ u64 input(const ReduceParams& p, u32 rank) const {
+        return p.input + token * p.in_token_stride + (rank * p.heads + head) * p.in_head_stride + pack * 16;
+    }
+    __device__ __forceinline__ u64 input_lse(const ReduceParams& p, u32 rank) const {
+        return p.lse + ((u64(token) * p.header.world + rank) * p.heads + head) * 4;
+    }
+    __device__ __forceinline__ u64 staged(const ReduceParams& p, u64 part) const {
+        return part + (u64(row) * p.row_packs + pack) * 16;
+    }
+    __device__ __forceinline__ u64 staged_lse(const ReduceParams& p, u64 part) const {
+        return part + p.lse_offset + row * 4;
+    }
+    __device__ __forceinline__ u64 output(const ReduceParams& p) const {
+        return p.output + token * p.out_token_stride + head * p.out_head_stride + pack * 16;
+    }
 };
 
-SF_INLINE u64 input_row(const ReduceParams& p, u32 destination, u32 token, u32 head) {
-    return p.input + token * p.in_token_stride + u64(destination * p.heads + head) * p.in_head_stride;
-}
+// What a thread is about to stage for one destination.
+struct Batch {
+    Pack pack[BATCH];
+    u32 lse[BATCH];
 
-SF_INLINE u64 input_lse(const ReduceParams& p, u32 destination, u32 token, u32 head) {
-    return p.lse + (u64(token) * p.header.world * p.heads + destination * p.heads + head) * 4;
-}
+    __device__ __forceinline__ void fetch(const ReduceParams& p, u32 destination, PackWalk walk) {
+        #pragma unroll
+        for (u32 i = 0; i < BATCH; ++i) {
+            if (!walk.more()) return;
+            pack[i] = load_pack(walk.input(p, destination));
+            if (walk.pack == 0) lse[i] = load_word(walk.input_lse(p, destination));
+            walk.next(p);
+        }
+    }
+    __device__ __forceinline__ void deliver(const ReduceParams& p, u64 part, PackWalk& walk) const {
+        #pragma unroll
+        for (u32 i = 0; i < BATCH; ++i) {
+            if (!walk.more()) return;
+            store_pack(walk.staged(p, part), pack[i]);
+            if (walk.pack == 0) store_word(walk.staged_lse(p, part), lse[i]);
+            walk.next(p);
+        }
+    }
+};
 
+// `batch` holds what `begin` and `destination` 1 need first.
 template <bool PUSH>
-SF_INLINE void stage(const ReduceParams& p, const Operation& op) {
+SF_INLINE void stage(const ReduceParams& p, const Operation& op, const PackWalk& begin, Batch& batch) {
     const Header& h = p.header;
     #pragma unroll 1
     for (u32 step = 1; step < h.world; ++step) {
@@ -50,17 +101,13 @@ SF_INLINE void stage(const ReduceParams& p, const Operation& op) {
         const PeerAddresses& there = h.peers[destination];
         const u64 part = PUSH ? select(op.odd, there.slot[0].inbox, there.slot[1].inbox)
                               : select(op.odd, h.own[0].outbox, h.own[1].outbox) + destination * p.part_bytes;
-        for (RowWalk walk(p); walk.more(); walk.next()) {
-            const u32 token = walk.row / p.heads;
-            const u32 head = walk.row - token * p.heads;
-            const u64 from = input_row(p, destination, token, head);
-            const u64 to = part + u64(walk.row) * p.row_packs * 16;
-            for (u32 pack = walk.first_pack; pack < p.row_packs; pack += walk.pack_step) {
-                store_pack(to + u64(pack) * 16, load_pack(from + u64(pack) * 16));
-            }
-            if (walk.first_pack == 0) {
-                store_word(part + p.lse_offset + u64(walk.row) * 4, load_word(input_lse(p, destination, token, head)));
-            }
+        PackWalk walk = begin;
+        #pragma unroll 1
+        while (walk.more()) {
+            batch.deliver(p, part, walk);
+            const bool last = !walk.more();
+            if (last && step + 1 == h.world) break;
+            batch.fetch(p, last ? rotated(h, step + 1) : destination, last ? begin : walk);
         }
     }
 }
@@ -87,75 +134,87 @@ SF_INLINE void weigh(const ReduceParams& p, float (&weight)[N]) {
     for (u32 source = 0; source < N; ++source) weight[source] = multiply(weight[source], inverse);
 }
 
-// Pack loops are not unrolled: a thread has one or two packs of a row, and the loads that matter are those of the sources.
-template <class T, u32 N, bool PUSH>
-SF_INLINE void combine(const ReduceParams& p, const Operation& op) {
-    const Header& h = p.header;
-    // Where each source's part for this rank lies; the own one is read from the input.
-    u64 part[N];
-    #pragma unroll
-    for (u32 source = 0; source < N; ++source) {
-        if (source >= h.world || source == h.rank) continue;
-        part[source] = PUSH ? select(op.odd, h.own[0].inbox, h.own[1].inbox) + source * h.inbox_stride
-                            : select(op.odd, h.peers[source].slot[0].outbox, h.peers[source].slot[1].outbox) +
-                                  h.rank * p.part_bytes;
-    }
-    for (RowWalk walk(p); walk.more(); walk.next()) {
-        const u32 token = walk.row / p.heads;
-        const u32 head = walk.row - token * p.heads;
-        float weight[N];
-        u64 from[N];
+// One pack of the output and what it is made of. Sources beyond the world count as empty shards.
+template <class T, u32 N>
+struct Combination {
+    Pack pack[N];
+    float weight[N];
+
+    template <bool PUSH>
+    __device__ __forceinline__ void fetch(const ReduceParams& p, const Operation& op, const PackWalk& walk) {
+        const Header& h = p.header;
         #pragma unroll
         for (u32 source = 0; source < N; ++source) {
             weight[source] = NEGATIVE_INFINITY;
             if (source >= h.world) continue;
-            const bool own = source == h.rank;
-            from[source] = own ? input_row(p, source, token, head) : part[source] + u64(walk.row) * p.row_packs * 16;
-            weight[source] = __uint_as_float(load_word(own ? input_lse(p, source, token, head)
-                                                           : part[source] + p.lse_offset + u64(walk.row) * 4));
-        }
-        weigh<N>(p, weight); // 0 beyond the world
-        const u64 to = p.output + token * p.out_token_stride + head * p.out_head_stride;
-        #pragma unroll 1
-        for (u32 pack = walk.first_pack; pack < p.row_packs; pack += walk.pack_step) {
-            float sum[T::PER_PACK] = {};
-            #pragma unroll
-            for (u32 first = 0; first < N; first += IN_FLIGHT) {
-                Pack x[IN_FLIGHT];
-                #pragma unroll
-                for (u32 i = 0; i < IN_FLIGHT && first + i < N; ++i) {
-                    if (weight[first + i] != 0.0f) x[i] = load_pack(from[first + i] + u64(pack) * 16);
-                }
-                #pragma unroll
-                for (u32 i = 0; i < IN_FLIGHT && first + i < N; ++i) {
-                    if (weight[first + i] == 0.0f) continue;
-                    #pragma unroll
-                    for (u32 j = 0; j < T::PER_PACK; ++j) sum[j] = fused(weight[first + i], T::get(x[i], j), sum[j]);
-                }
+            u64 from, lse;
+            if (source == h.rank) {
+                from = walk.input(p, source);
+                lse = walk.input_lse(p, source);
+            } else {
+                const PeerAddresses& there = h.peers[source];
+                const u64 part = PUSH ? select(op.odd, h.own[0].inbox, h.own[1].inbox) + source * h.inbox_stride
+                                      : select(op.odd, there.slot[0].outbox, there.slot[1].outbox) +
+                                            h.rank * p.part_bytes;
+                from = walk.staged(p, part);
+                lse = walk.staged_lse(p, part);
             }
-            store_pack(to + u64(pack) * 16, T::put(sum));
+            weight[source] = __uint_as_float(load_word(lse));
+            pack[source] = load_pack(from);
+        }
+    }
+    __device__ __forceinline__ Pack result(const ReduceParams& p) {
+        weigh<N>(p, weight);
+        float sum[T::PER_PACK] = {};
+        #pragma unroll
+        for (u32 source = 0; source < N; ++source) {
+            if (weight[source] == 0.0f) continue;
+            #pragma unroll
+            for (u32 i = 0; i < T::PER_PACK; ++i) sum[i] = fused(weight[source], T::get(pack[source], i), sum[i]);
+        }
+        return T::put(sum);
+    }
+};
+
+template <class T, u32 N, bool PUSH>
+SF_INLINE void combine(const ReduceParams& p, const Operation& op, PackWalk walk) {
+    // Loads in flight: all sources of this many packs.
+    constexpr u32 TOGETHER = N <= 2 ? 4 : N <= 4 ? 2 : 1;
+    #pragma unroll 1
+    while (walk.more()) {
+        Combination<T, N> combination[TOGETHER];
+        PackWalk ahead = walk;
+        #pragma unroll
+        for (u32 i = 0; i < TOGETHER; ++i) {
+            if (!ahead.more()) break;
+            combination[i].template fetch<PUSH>(p, op, ahead);
+            ahead.next(p);
+        }
+        #pragma unroll
+        for (u32 i = 0; i < TOGETHER; ++i) {
+            if (!walk.more()) break;
+            store_pack(walk.output(p), combination[i].result(p));
+            walk.next(p);
         }
     }
 }
 
-SF_INLINE void poison_output(const ReduceParams& p) {
-    for (RowWalk walk(p); walk.more(); walk.next()) {
-        const u32 token = walk.row / p.heads;
-        const u64 to = p.output + token * p.out_token_stride + (walk.row - token * p.heads) * p.out_head_stride;
-        #pragma unroll 1
-        for (u32 pack = walk.first_pack; pack < p.row_packs; pack += walk.pack_step) {
-            store_pack(to + u64(pack) * 16, poison_pack());
-        }
-    }
+SF_INLINE void poison_output(const ReduceParams& p, PackWalk walk) {
+    #pragma unroll 1
+    for (; walk.more(); walk.next(p)) store_pack(walk.output(p), poison_pack());
 }
 
 template <class T, u32 N, bool PUSH>
 SF_INLINE void reduce(const ReduceParams& p) {
     const Header& h = p.header;
+    const PackWalk walk(p);
+    // The first packs are on their way before the epoch is known.
+    Batch batch;
+    if (!is_control()) batch.fetch(p, rotated(h, 1), walk);
     Operation op = begin(h);
     if (op.cause == 0) {
         if (!is_control()) {
-            stage<PUSH>(p, op);
+            stage<PUSH>(p, op, walk, batch);
         } else if (blockIdx.x == 0) {
             enter(h, op);
         }
@@ -169,9 +228,9 @@ SF_INLINE void reduce(const ReduceParams& p) {
             good = received(h, op, 0);
         }
         if (good) {
-            combine<T, N, PUSH>(p, op);
+            combine<T, N, PUSH>(p, op, walk);
         } else {
-            poison_output(p);
+            poison_output(p, walk);
         }
     }
     retire(h);
