@@ -1,7 +1,8 @@
 //! A decoded entry.
 
-use slabfence_emu_ptx::Module;
-use std::{fmt, sync::Arc};
+use crate::decode::{Code, decode};
+use slabfence_emu_ptx::{Loc, Module};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 /// An entry of a module, decoded for execution. It holds no address: globals are found through the launch.
 #[derive(Debug)]
@@ -9,14 +10,16 @@ pub struct Kernel {
     name: String,
     params: Vec<ParamInfo>,
     param_bytes: u32,
-    static_shared_bytes: u32,
-    local_bytes: u32,
     max_threads: u32,
     required_threads: Option<[u32; 3]>,
     registers: u32,
     globals: usize,
     lines: Vec<(u32, Option<SourceLine>)>,
+    code: Code,
 }
+
+/// The most threads that a block can have.
+const MAX_THREADS: u32 = 1024;
 
 /// Where a parameter lies in the parameter block, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +65,55 @@ impl std::error::Error for CompileError {}
 impl Kernel {
     /// Decodes the entry `name` of a module.
     pub fn compile(module: &Module, name: &str) -> Result<Self, CompileError> {
-        let _ = module;
-        Err(CompileError {
-            line: 0,
-            message: format!("no entry `{name}`"),
+        let Some(entry) = module.entry(name) else {
+            return Err(CompileError {
+                line: 0,
+                message: format!("the module has no kernel `{name}`"),
+            });
+        };
+        let mut files: HashMap<u32, Arc<str>> = HashMap::new();
+        let mut source = |loc: Loc| {
+            let file = files
+                .entry(loc.file)
+                .or_insert_with(|| module.file(loc.file).unwrap_or("?").into());
+            SourceLine {
+                file: Arc::clone(file),
+                line: loc.line,
+            }
+        };
+        let lines = entry
+            .body
+            .iter()
+            .map(|inst| (inst.line, inst.loc.map(&mut source)))
+            .collect();
+        let volume = |[x, y, z]: [u32; 3]| x.saturating_mul(y).saturating_mul(z);
+        let limit = entry
+            .required_threads
+            .or(entry.max_threads)
+            .map_or(MAX_THREADS, volume);
+        Ok(Self {
+            name: entry.name.clone(),
+            params: entry
+                .params
+                .iter()
+                .map(|param| ParamInfo {
+                    offset: param.offset,
+                    size: param.size,
+                })
+                .collect(),
+            param_bytes: entry.param_bytes,
+            max_threads: limit.min(MAX_THREADS),
+            required_threads: entry.required_threads,
+            registers: 0,
+            globals: module.globals.len(),
+            lines,
+            code: decode(entry)?,
         })
+    }
+
+    /// Its decoded body.
+    pub(crate) fn code(&self) -> &Code {
+        &self.code
     }
 
     /// Its mangled name.
@@ -86,12 +133,12 @@ impl Kernel {
 
     /// Shared memory that a block needs besides the dynamic one.
     pub fn static_shared_bytes(&self) -> u32 {
-        self.static_shared_bytes
+        self.code.static_shared
     }
 
     /// Local memory of a thread.
     pub fn local_bytes(&self) -> u32 {
-        self.local_bytes
+        self.code.local
     }
 
     /// The largest block it can be launched with: `.maxntid` or `.reqntid`, else 1024.

@@ -5,12 +5,22 @@
 //! [`Cta::step`] runs one of its warps for a while, [`GlobalMemory`] says what an address is, and [`Hook`] sees
 //! every access, fence and barrier, so that a checking mode needs no second interpreter.
 
+mod access;
+mod barrier;
 mod cta;
+mod decode;
 mod fault;
 mod hook;
 mod kernel;
+mod lanes;
 mod launch;
 mod memory;
+mod op;
+mod registers;
+mod run;
+mod value;
+mod warp;
+mod window;
 
 pub use cta::{Cta, Env, Step, WaitReason, WarpState};
 pub use fault::{AccessKind, BarrierMisuse, Fault, FaultKind};

@@ -87,7 +87,9 @@ impl<'a> Body<'a, '_> {
                 }
             }
             other => {
-                return Err(lexer.error(format!("expected a statement, found {}", other.describe())));
+                return Err(
+                    lexer.error(format!("expected a statement, found {}", other.describe()))
+                );
             }
         }
         Ok(true)

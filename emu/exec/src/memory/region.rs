@@ -29,10 +29,10 @@ pub enum MemoryFault {
 /// A range of device addresses that lies in one piece of host memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    base: u64,
-    end: u64,
-    host: *mut u8,
-    writable: bool,
+    pub(super) base: u64,
+    pub(super) len: u64,
+    pub(super) host: *mut u8,
+    pub(super) writable: bool,
 }
 
 // SAFETY: a region is a description; every access through it goes through the memory module, under the promise made
@@ -51,7 +51,7 @@ impl Region {
     pub unsafe fn new(base: u64, len: u64, host: *mut u8, writable: bool) -> Self {
         Self {
             base,
-            end: base.saturating_add(len),
+            len: len.min(u64::MAX - base),
             host,
             writable,
         }
@@ -64,7 +64,7 @@ impl Region {
 
     /// The address behind its last byte.
     pub fn end(&self) -> u64 {
-        self.end
+        self.base + self.len
     }
 
     /// Where its first byte lies in this process.
@@ -75,5 +75,12 @@ impl Region {
     /// Whether the executing device may write to it.
     pub fn writable(&self) -> bool {
         self.writable
+    }
+
+    /// Whether `size` bytes at `addr` lie in it.
+    #[inline]
+    pub fn holds(&self, addr: u64, size: u64) -> bool {
+        let offset = addr.wrapping_sub(self.base);
+        offset <= self.len && size <= self.len - offset
     }
 }

@@ -171,7 +171,8 @@ fn fits(kind: char, operand: &Operand, predicate: bool, registers: &[Register]) 
         ('p', Operand::Pair(yes, no)) => {
             fits('p', yes, false, registers) && fits('p', no, false, registers)
         }
-        ('q', Operand::Register(id) | Operand::Not(id)) => is_pred(id),
+        ('q' | 'Q', Operand::Register(id) | Operand::Not(id)) => is_pred(id),
+        ('Q', Operand::Integer(value)) => *value <= 1,
         ('a' | 'A', Operand::Register(id)) => !is_pred(id),
         ('a' | 'A', Operand::Integer(_) | Operand::F32(_) | Operand::F64(_)) => true,
         ('a' | 'A', Operand::Special(_) | Operand::Symbol(..)) => true,
@@ -192,7 +193,7 @@ fn describe(kind: char, predicate: bool) -> &'static str {
         'D' => "a destination register or a vector of them",
         'P' => "a destination register, alone or with `|` and a predicate",
         'p' => "a predicate register or two with `|`",
-        'q' => "a predicate",
+        'q' | 'Q' => "a predicate",
         'a' => "a register or a constant",
         'A' => "a register, a constant or a vector of them",
         'i' => "an integer constant",
@@ -230,7 +231,7 @@ fn expand(text: &str) -> Option<String> {
 }
 
 fn parse(line: &str) -> Option<(Opcode, Form)> {
-    let (head, operands) = line.split_once(':').filter(|_| !line.contains("::"))?;
+    let (head, operands) = line.split_once(':')?;
     let mut form = Form {
         groups: Vec::new(),
         types: Vec::new(),

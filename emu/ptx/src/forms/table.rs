@@ -13,6 +13,7 @@
 //! | `p` | a predicate destination, or a pair of them |
 //! | `P` | a destination register, or a pair of one and a predicate |
 //! | `q` | a predicate value, `!` allowed |
+//! | `Q` | the same, or the constant 0 or 1 |
 //! | `m` | an address in brackets |
 //! | `i` | an integer constant |
 //! | `l` | a label |
@@ -154,7 +155,7 @@ pub(super) const FORMS: &[&str] = &[
     "slct ?ftz <$value> <f32> : d a a a",
     // Moves and conversions.
     "mov <$value,b128> : D A",
-    "mov <pred> : d q",
+    "mov <pred> : d Q",
     "cvt ?sat <u8,s8,$int> <u8,s8,$int> : d a",
     "cvt $round ?sat <f16,f32,f64> <u8,s8,$int> : d a",
     "cvt $iround ?ftz ?sat <u8,s8,$int> <f16,f32,f64> : d a",

@@ -1,0 +1,4 @@
+//! PTX texts run and their results compared with exact values.
+
+mod slice;
+mod support;
