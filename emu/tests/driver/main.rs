@@ -1,0 +1,15 @@
+//! The emulated driver as a C program sees it: every rule through the function table.
+
+#[macro_use]
+mod gpu;
+
+mod capture;
+mod context;
+mod copy;
+mod graph;
+mod kernel;
+mod memory;
+mod module;
+mod stream;
+mod user_object;
+mod vmm;

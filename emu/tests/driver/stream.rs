@@ -1,0 +1,255 @@
+//! Streams, events, host functions, and their order.
+
+use std::ffi::c_void;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use slabfence_sys::*;
+
+use crate::gpu::{Gpu, until};
+
+/// A host function that holds its stream until the test opens it.
+pub struct Gate(AtomicBool);
+
+impl Gate {
+    pub fn new() -> Gate {
+        Gate(AtomicBool::new(false))
+    }
+
+    pub fn open(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub fn close_stream(&self, gpu: &Gpu, stream: CUstream) {
+        ok!((gpu.api.cuLaunchHostFunc)(
+            stream,
+            Some(hold),
+            std::ptr::from_ref(self).cast_mut().cast()
+        ));
+    }
+}
+
+unsafe extern "C" fn hold(gate: *mut c_void) {
+    // SAFETY: the test keeps the gate until the stream is idle.
+    let gate = unsafe { &*gate.cast::<Gate>() };
+    until("the gate to open", || gate.0.load(Ordering::Acquire));
+}
+
+static NOTES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn note(value: *mut c_void) {
+    NOTES.lock().unwrap().push(value.addr());
+}
+
+#[test]
+fn host_functions_run_in_stream_order_with_their_arguments() {
+    let gpu = Gpu::new(1);
+    let stream = gpu.stream();
+    for value in [71, 72, 73] {
+        ok!((gpu.api.cuLaunchHostFunc)(
+            stream,
+            Some(note),
+            std::ptr::without_provenance_mut(value)
+        ));
+    }
+    gpu.sync(stream);
+    let seen: Vec<usize> = NOTES
+        .lock()
+        .unwrap()
+        .iter()
+        .copied()
+        .filter(|value| (71..=73).contains(value))
+        .collect();
+    assert_eq!(seen, [71, 72, 73]);
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuLaunchHostFunc)(stream, None, std::ptr::null_mut())
+    );
+    ok!((gpu.api.cuStreamDestroy)(stream));
+    gpu.clean();
+}
+
+#[test]
+fn a_stream_is_not_ready_while_its_work_is_held() {
+    let gpu = Gpu::new(1);
+    let (stream, at, gate) = (gpu.stream(), gpu.alloc(4), Gate::new());
+    gpu.write(at, &[0]);
+    ok!((gpu.api.cuStreamQuery)(stream));
+    gate.close_stream(&gpu, stream);
+    ok!((gpu.api.cuMemsetD32Async)(at, 5, 1, stream));
+    refused!(CUDA_ERROR_NOT_READY, (gpu.api.cuStreamQuery)(stream));
+    assert_eq!(
+        gpu.read(at, 1),
+        [0],
+        "the legacy stream does not wait for a non-blocking one"
+    );
+    gate.open();
+    gpu.sync(stream);
+    ok!((gpu.api.cuStreamQuery)(stream));
+    assert_eq!(gpu.read(at, 1), [5]);
+    ok!((gpu.api.cuStreamDestroy)(stream));
+    gpu.free(at);
+    gpu.clean();
+}
+
+#[test]
+fn the_legacy_stream_and_blocking_streams_wait_for_each_other() {
+    let gpu = Gpu::new(1);
+    let (mut one, mut two) = (CUstream::null(), CUstream::null());
+    ok!((gpu.api.cuStreamCreate)(&mut one, CUstream_flags::empty()));
+    ok!((gpu.api.cuStreamCreate)(&mut two, CUstream_flags::empty()));
+    let (at, gate) = (gpu.alloc(4), Gate::new());
+    gate.close_stream(&gpu, one);
+    ok!((gpu.api.cuMemsetD32Async)(at, 1, 1, one));
+    ok!((gpu.api.cuMemsetD32Async)(at, 2, 1, CUstream::null()));
+    ok!((gpu.api.cuMemsetD32Async)(CUdeviceptr(at.0), 3, 1, two));
+    refused!(CUDA_ERROR_NOT_READY, (gpu.api.cuStreamQuery)(two));
+    refused!(
+        CUDA_ERROR_NOT_READY,
+        (gpu.api.cuStreamQuery)(CUstream::LEGACY)
+    );
+    gate.open();
+    gpu.sync(two);
+    assert_eq!(gpu.read(at, 1), [3]);
+    ok!((gpu.api.cuStreamDestroy)(one));
+    ok!((gpu.api.cuStreamDestroy)(two));
+    gpu.free(at);
+    gpu.clean();
+}
+
+#[test]
+fn an_event_orders_one_stream_behind_another() {
+    let gpu = Gpu::new(2);
+    let (one, at, gate, event) = (gpu.stream(), gpu.alloc(4), Gate::new(), gpu.event());
+    ok!((gpu.api.cuEventQuery)(event));
+    gate.close_stream(&gpu, one);
+    ok!((gpu.api.cuMemsetD32Async)(at, 1, 1, one));
+    ok!((gpu.api.cuEventRecord)(event, one));
+    gpu.on(1);
+    let two = gpu.stream();
+    ok!((gpu.api.cuStreamWaitEvent)(
+        two,
+        event,
+        CUevent_wait_flags::empty()
+    ));
+    ok!((gpu.api.cuMemsetD32Async)(at, 2, 1, two));
+    refused!(CUDA_ERROR_NOT_READY, (gpu.api.cuEventQuery)(event));
+    refused!(
+        CUDA_ERROR_INVALID_HANDLE,
+        (gpu.api.cuEventRecord)(event, two)
+    );
+    gate.open();
+    gpu.sync(two);
+    ok!((gpu.api.cuEventQuery)(event));
+    ok!((gpu.api.cuEventSynchronize)(event));
+    assert_eq!(gpu.read(at, 1), [2]);
+    ok!((gpu.api.cuStreamDestroy)(one));
+    ok!((gpu.api.cuStreamDestroy)(two));
+    ok!((gpu.api.cuEventDestroy)(event));
+    gpu.free(at);
+    gpu.clean();
+}
+
+#[test]
+fn elapsed_time_needs_two_recorded_timing_events() {
+    let gpu = Gpu::new(1);
+    let (stream, start, end) = (gpu.stream(), gpu.event(), gpu.event());
+    let mut took = -1.0;
+    refused!(
+        CUDA_ERROR_INVALID_HANDLE,
+        (gpu.api.cuEventElapsedTime)(&mut took, start, end)
+    );
+    ok!((gpu.api.cuEventRecord)(start, stream));
+    let gate = Gate::new();
+    gate.close_stream(&gpu, stream);
+    ok!((gpu.api.cuEventRecord)(end, stream));
+    refused!(
+        CUDA_ERROR_NOT_READY,
+        (gpu.api.cuEventElapsedTime)(&mut took, start, end)
+    );
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    gate.open();
+    ok!((gpu.api.cuEventSynchronize)(end));
+    ok!((gpu.api.cuEventElapsedTime)(&mut took, start, end));
+    assert!((5.0..5000.0).contains(&took), "{took} ms");
+    let mut untimed = CUevent::null();
+    ok!((gpu.api.cuEventCreate)(
+        &mut untimed,
+        CUevent_flags::CU_EVENT_DISABLE_TIMING
+    ));
+    ok!((gpu.api.cuEventRecord)(untimed, stream));
+    refused!(
+        CUDA_ERROR_INVALID_HANDLE,
+        (gpu.api.cuEventElapsedTime)(&mut took, start, untimed)
+    );
+    for event in [start, end, untimed] {
+        ok!((gpu.api.cuEventDestroy)(event));
+    }
+    refused!(CUDA_ERROR_INVALID_HANDLE, (gpu.api.cuEventDestroy)(start));
+    ok!((gpu.api.cuStreamDestroy)(stream));
+    gpu.clean();
+}
+
+#[test]
+fn the_handle_of_a_destroyed_stream_is_the_next_streams_handle() {
+    let gpu = Gpu::new(1);
+    let first = gpu.stream();
+    let (mut id, mut later) = (0, 0);
+    ok!((gpu.api.cuStreamGetId.unwrap())(first, &mut id));
+    ok!((gpu.api.cuStreamDestroy)(first));
+    refused!(
+        CUDA_ERROR_INVALID_HANDLE,
+        (gpu.api.cuStreamSynchronize)(first)
+    );
+    refused!(CUDA_ERROR_INVALID_HANDLE, (gpu.api.cuStreamDestroy)(first));
+    let second = gpu.stream();
+    assert_eq!(second, first);
+    ok!((gpu.api.cuStreamGetId.unwrap())(second, &mut later));
+    assert_ne!(id, later, "ids are not reused");
+    ok!((gpu.api.cuStreamDestroy)(second));
+    gpu.clean();
+}
+
+#[test]
+fn work_of_a_destroyed_stream_goes_on() {
+    let gpu = Gpu::new(1);
+    let (stream, at, gate) = (gpu.stream(), gpu.alloc(4), Gate::new());
+    gate.close_stream(&gpu, stream);
+    ok!((gpu.api.cuMemsetD32Async)(at, 9, 1, stream));
+    ok!((gpu.api.cuStreamDestroy)(stream));
+    gate.open();
+    ok!((gpu.api.cuCtxSynchronize)());
+    assert_eq!(gpu.read(at, 1), [9]);
+    gpu.free(at);
+    gpu.clean();
+}
+
+#[test]
+fn a_held_host_function_does_not_stop_other_streams() {
+    let gpu = Gpu::new(1);
+    let (held, free, at, gate) = (gpu.stream(), gpu.stream(), gpu.alloc(4), Gate::new());
+    gate.close_stream(&gpu, held);
+    ok!((gpu.api.cuMemsetD32Async)(at, 4, 1, free));
+    gpu.sync(free);
+    assert_eq!(gpu.read(at, 1), [4]);
+    gate.open();
+    gpu.sync(held);
+    ok!((gpu.api.cuStreamDestroy)(held));
+    ok!((gpu.api.cuStreamDestroy)(free));
+    gpu.free(at);
+    gpu.clean();
+}
+
+#[test]
+fn the_legacy_stream_is_not_destroyed() {
+    let gpu = Gpu::new(1);
+    refused!(
+        CUDA_ERROR_INVALID_HANDLE,
+        (gpu.api.cuStreamDestroy)(CUstream::LEGACY)
+    );
+    refused!(
+        CUDA_ERROR_INVALID_HANDLE,
+        (gpu.api.cuStreamDestroy)(CUstream::null())
+    );
+    gpu.clean();
+}
