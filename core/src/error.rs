@@ -129,3 +129,36 @@ from! {
     ImageError => Image;
     BootstrapError => Bootstrap;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_names_every_rank_that_failed_with_its_words() {
+        let error = Error::Setup {
+            phase: "allocate",
+            failures: vec![
+                (Rank(1), "out of memory".to_owned()),
+                (Rank(3), "no peer".to_owned()),
+            ],
+        };
+        assert_eq!(
+            error.to_string(),
+            "allocate failed on ranks 1, 3: rank 1: out of memory; rank 3: no peer"
+        );
+    }
+
+    #[test]
+    fn a_timeout_names_who_did_not_come() {
+        let error = Error::Timeout {
+            what: "prepare".to_owned(),
+            missing: vec![Rank(2)],
+        };
+        let said = error.to_string();
+        assert!(
+            said.starts_with("prepare: rank 2 did not come in time;"),
+            "{said}"
+        );
+    }
+}
