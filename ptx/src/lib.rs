@@ -19,7 +19,7 @@ pub const ABI: u32 = images::ABI;
 pub struct Image {
     /// Stem of the kernel file, such as `gather`.
     pub name: &'static str,
-    /// PTX text, for drivers whose device no cubin fits. No NUL at its end.
+    /// PTX text: what the cubins were assembled from, and what the emulated driver runs. No NUL at its end.
     pub ptx: &'static str,
     /// Cubins, oldest architecture first.
     pub cubins: &'static [Cubin],

@@ -94,7 +94,10 @@ impl Memory {
             Staged::Pull([a, b]) => [a.record(), b.record()],
         };
         let records = [self.signal.record(), a, b];
-        records.iter().flat_map(ArenaRecord::to_bytes).collect()
+        records
+            .into_iter()
+            .flat_map(ArenaRecord::to_bytes)
+            .collect()
     }
 
     /// Reads a peer's [`records`](Self::records) and checks them against the own arenas.

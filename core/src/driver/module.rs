@@ -65,7 +65,12 @@ impl Drop for Inner {
 }
 
 impl Module {
-    /// Loads one of the shipped images: its cubin, or its PTX on the emulated driver and where no cubin fits.
+    /// Loads one of the shipped images: its cubin, or its PTX on the emulated driver, which has no machine code.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Image`] with the list of those that exist when no cubin fits the device. The driver's compiler is not
+    /// asked: what runs is what was checked.
     pub fn load(device: &Device, image: &Image) -> Result<Self> {
         if device.driver().is_emulated() {
             return Self::from_ptx(device, image.name, image.ptx);
@@ -74,14 +79,7 @@ impl Module {
         match image.cubin_for(major, minor) {
             Ok(cubin) => Self::from_cubin(device, image.name, cubin),
             Err(unsupported) => {
-                log::warn!("{unsupported}; the driver compiles its PTX");
-                Self::from_ptx(device, image.name, image.ptx).map_err(|error| match error {
-                    Error::Image(mut error) => {
-                        error.what = format!("{}; {unsupported}", error.what);
-                        error.into()
-                    }
-                    other => other,
-                })
+                Err(image_error(device, image.name, unsupported.to_string()).into())
             }
         }
     }

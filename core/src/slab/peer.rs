@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::layout::ALIGN;
 
 /// A number that tells this process from every other, so that an address is never taken for one of this process's.
-pub fn process_token() -> u64 {
+pub(crate) fn process_token() -> u64 {
     static TOKEN: OnceLock<u64> = OnceLock::new();
     // The standard library seeds its hashers from the system's random numbers.
     *TOKEN.get_or_init(|| RandomState::new().hash_one(std::process::id()) | 1)
@@ -31,7 +31,7 @@ pub struct ArenaRecord {
 
 impl ArenaRecord {
     /// Length in bytes of the form that travels.
-    pub const BYTES: usize = 40;
+    pub(crate) const BYTES: usize = 40;
 
     pub(super) fn new<K: Kind>(base: u64, stride: usize, count: usize) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl ArenaRecord {
     }
 
     /// The form that travels: five little-endian words.
-    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         let words = [
             self.process,
             u64::from(self.kind),
@@ -61,7 +61,7 @@ impl ArenaRecord {
 
     /// Reads what travelled. `None` for the wrong length or a kind that does not fit; the rest is checked when the record
     /// is used.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let mut words = bytes.chunks_exact(8).map(|word| {
             let mut le = [0; 8];
