@@ -1,0 +1,165 @@
+//! Preparing channels, and closing a pool.
+
+use std::time::Duration;
+
+use slabfence::Error;
+use slabfence::channel::Contract;
+use slabfence::driver::Stream;
+use slabfence::group::Rank;
+use slabfence_emu::Live;
+use slabfence_tests::probe::machine;
+use slabfence_tests::ranks::{Gather, on_ranks};
+
+fn contract() -> Contract {
+    Contract::new(4, 64, 64, 8)
+}
+
+#[test]
+fn names_may_come_in_any_order_and_again() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let names = [["b", "a", "a"], ["a", "b", "b"]][member.rank() as usize];
+        pool.prepare(&names).unwrap();
+        pool.prepare(&["c", "a"]).unwrap();
+        for name in ["a", "b", "c"] {
+            assert_eq!(pool.channel(name).unwrap().name(), name);
+        }
+        let unknown = pool.channel("d").unwrap_err().to_string();
+        assert!(unknown.contains("channel 'd' is not prepared"), "{unknown}");
+        assert!(unknown.contains(r#"["a", "b", "c"]"#), "{unknown}");
+        pool.close().unwrap();
+    });
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn names_that_differ_are_refused_on_all_ranks_and_add_nothing() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let names = [["a", "b"], ["a", "c"]][member.rank() as usize];
+        let Err(Error::Setup { phase, failures }) = pool.prepare(&names) else {
+            panic!("prepared");
+        };
+        assert_eq!(phase, "prepare: names");
+        let words = r#"it wants ["a", "c"], rank 0 wants ["a", "b"]"#.to_owned();
+        assert_eq!(failures, [(Rank(1), words)]);
+        assert!(pool.channel("a").is_err());
+        pool.prepare(&["a", "b"]).unwrap();
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn the_contract_bounds_the_number_of_channels() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract()).unwrap();
+        pool.prepare(&["1", "2", "3"]).unwrap();
+        let said = pool.prepare(&["4", "5"]).unwrap_err().to_string();
+        assert!(
+            said.contains("3 channels are prepared and 2 more wanted"),
+            "{said}"
+        );
+        pool.prepare(&["4"]).unwrap();
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_closed_pool_refuses_everything_and_closes_again() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract(), "a").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract(), 1).unwrap();
+        pool.close().unwrap();
+        pool.close().unwrap();
+        assert!(matches!(
+            gather.enqueue(&channel, &stream),
+            Err(Error::Closed { .. })
+        ));
+        assert!(matches!(pool.prepare(&["b"]), Err(Error::Closed { .. })));
+        assert!(matches!(pool.reset(), Err(Error::Closed { .. })));
+        assert!(matches!(pool.channel("a"), Err(Error::Closed { .. })));
+    });
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn ranks_in_different_collective_calls_are_told_apart() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let result = match member.rank() {
+            0 => pool.prepare(&["a"]),
+            _ => pool.close(),
+        };
+        let Err(Error::Setup { failures, .. }) = result else {
+            panic!("not told");
+        };
+        let there = ["close: drain", "prepare: drain"][member.rank() as usize];
+        assert_eq!(failures[0].0, Rank(1 - member.rank()));
+        assert!(failures[0].1.contains(there), "{}", failures[0].1);
+        // Nothing has changed on either rank.
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_pool_that_is_dropped_without_close_keeps_its_memory() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| drop(member.pool(&contract()).unwrap()));
+    drop(driver);
+    assert_eq!((machine.live().mappings, machine.live().physical), (8, 8));
+}
+
+#[test]
+fn calls_that_the_contract_does_not_allow_are_refused_before_any_launch() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let contract = Contract {
+            fail: Duration::from_secs(5),
+            ..contract()
+        };
+        let (pool, channel) = member.channel(&contract, "a").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let good = Gather::new(member, &contract, 8).unwrap();
+        let refused = |change: &dyn Fn(&mut Gather), words: &str| {
+            let mut gather = Gather::new(member, &contract, 8).unwrap();
+            change(&mut gather);
+            let Err(Error::Argument { operation, what }) = gather.enqueue(&channel, &stream) else {
+                panic!("not refused: {words}");
+            };
+            assert_eq!(operation, "all_gather_heads");
+            assert!(what.contains(words), "{what}");
+        };
+        refused(
+            &|g| g.call.batch = 9,
+            "batch is 9, the contract's max_batch is 8",
+        );
+        refused(&|g| g.call.batch = 0, "batch is 0");
+        refused(
+            &|g| g.call.dtype = slabfence::layout::DType::F32,
+            "the operation stages 4096 bytes, the contract's slots hold 2176",
+        );
+        refused(
+            &|g| g.call.input = g.call.input.offset(2).unwrap(),
+            "is not aligned to 16 bytes",
+        );
+        refused(&|g| g.call.output = g.call.input, "overlaps");
+        let other = Stream::new(
+            &slabfence::driver::Device::open(member.device.driver(), 1 - member.rank()).unwrap(),
+        );
+        let wrong = good
+            .enqueue(&channel, &other.unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(wrong.contains("the stream is of device"), "{wrong}");
+        pool.close().unwrap();
+    });
+    assert_eq!(machine.executed(), 0);
+}

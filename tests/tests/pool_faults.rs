@@ -1,0 +1,202 @@
+//! What a failing operation leaves: a record that names the cause and the late rank, a typed error, and a way back.
+
+use std::time::{Duration, Instant};
+
+use slabfence::Error;
+use slabfence::channel::{Channel, Contract, Pool};
+use slabfence::driver::Stream;
+use slabfence::group::Rank;
+use slabfence::health::Health;
+use slabfence::layout::{Cause, OperationKind};
+use slabfence_tests::probe::machine;
+use slabfence_tests::ranks::{Gather, Member, on_ranks};
+
+fn contract(fail_ms: u64) -> Contract {
+    Contract {
+        warn: Duration::from_millis(50),
+        fail: Duration::from_millis(fail_ms),
+        ..Contract::new(4, 64, 64, 8)
+    }
+}
+
+/// One right gather of 2 tokens.
+fn works(member: &Member, contract: &Contract, channel: &Channel, stream: &Stream, round: u32) {
+    let gather = Gather::new(member, contract, 2).unwrap();
+    gather.fill(member.rank(), round).unwrap();
+    gather.enqueue(channel, stream).unwrap();
+    stream.synchronize().unwrap();
+    assert!(
+        gather.output().unwrap() == gather.expected(round),
+        "round {round}"
+    );
+}
+
+fn wait_for(pool: &Pool, wanted: Health) {
+    let begin = Instant::now();
+    while pool.health().unwrap() != wanted {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "never {wanted:?}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn different_operations_at_the_same_epoch_are_diagnosed_on_both_ranks() {
+    let (_machine, driver) = machine(2);
+    let contract = contract(30_000);
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        works(member, &contract, &channel, &stream, 0);
+        let gather = Gather::new(member, &contract, [2, 3][member.rank() as usize]).unwrap();
+        gather.enqueue(&channel, &stream).unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(pool.health().unwrap(), Health::Failed);
+        let faults = pool.faults().unwrap();
+        assert_eq!(faults.len(), 1);
+        let fault = &faults[0];
+        assert_eq!((fault.rank, fault.epoch), (Rank(member.rank()), 3));
+        assert_eq!(fault.operation, Some(OperationKind::AllGatherHeads));
+        assert_eq!(fault.channel, "decode");
+        // Who notices first says so; the other may learn of it from the first.
+        let cause = fault.cause.unwrap();
+        assert!(
+            matches!(cause, Cause::TagMismatch | Cause::PeerFailed),
+            "{fault}"
+        );
+        let Err(Error::Fault(report)) = gather.enqueue(&channel, &stream) else {
+            panic!("a poisoned channel accepted an operation");
+        };
+        assert_eq!(&*report, fault);
+        pool.reset().unwrap();
+        assert_eq!(pool.health().unwrap(), Health::Healthy);
+        works(member, &contract, &channel, &stream, 1);
+        pool.close().unwrap();
+        cause
+    })
+    .into_iter()
+    .find(|cause| *cause == Cause::TagMismatch)
+    .expect("one rank saw the other's tag");
+}
+
+#[test]
+fn a_timeout_names_the_late_rank_and_reset_revives_the_channel() {
+    let (_machine, driver) = machine(3);
+    let contract = Contract {
+        total_heads: 6,
+        ..contract(200)
+    };
+    on_ranks(&driver, 3, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        works(member, &contract, &channel, &stream, 0);
+        // Rank 2 does not come.
+        if member.rank() != 2 {
+            let gather = Gather::new(member, &contract, 2).unwrap();
+            gather.fill(member.rank(), 1).unwrap();
+            gather.enqueue(&channel, &stream).unwrap();
+            wait_for(&pool, Health::Failed);
+            stream.synchronize().unwrap();
+            assert!(gather.output().unwrap().iter().all(|&byte| byte == 0xff));
+            let fault = channel.fault().unwrap().unwrap();
+            let own = matches!(fault.cause, Some(Cause::EntryTimeout | Cause::DataTimeout));
+            if own {
+                assert_eq!(fault.late_rank, Some(Rank(2)), "{fault}");
+                assert!(fault.waited >= Duration::from_millis(200), "{fault}");
+                assert_eq!((fault.expected, fault.seen), (3, 0), "{fault}");
+            } else {
+                assert_eq!(fault.cause, Some(Cause::PeerFailed), "{fault}");
+            }
+            let warning = channel.warning().unwrap().unwrap();
+            assert!(warning.warning && warning.waited < Duration::from_millis(200));
+        }
+        pool.reset().unwrap();
+        assert_eq!(pool.health().unwrap(), Health::Healthy);
+        assert_eq!(pool.faults().unwrap(), []);
+        for round in 2..5 {
+            works(member, &contract, &channel, &stream, round);
+        }
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_late_rank_is_warned_of_and_waited_for() {
+    let (_machine, driver) = machine(2);
+    let contract = contract(60_000);
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 2).unwrap();
+        gather.fill(member.rank(), 0).unwrap();
+        if member.rank() == 1 {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        gather.enqueue(&channel, &stream).unwrap();
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(0));
+        assert_eq!(pool.faults().unwrap(), []);
+        if member.rank() == 0 {
+            assert_eq!(pool.health().unwrap(), Health::Warned);
+            let warnings = pool.warnings().unwrap();
+            assert_eq!(warnings[0].late_rank, Some(Rank(1)));
+            assert_eq!(warnings[0].epoch, 2);
+        }
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn epochs_pass_the_limits_of_32_bits() {
+    let (_machine, driver) = machine(2);
+    let contract = contract(30_000);
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        for floor in [(1 << 31) - 2, (1 << 32) - 2, (1 << 40) + 1] {
+            pool.reset_above(floor).unwrap();
+            for round in 0..5 {
+                works(member, &contract, &channel, &stream, round);
+            }
+        }
+        assert_eq!(pool.health().unwrap(), Health::Healthy);
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_rank_that_hangs_fails_the_reset_by_name_and_the_pool_can_only_be_closed() {
+    let (_machine, driver) = machine(2);
+    let contract = Contract {
+        fail: Duration::from_millis(3500),
+        ..contract(0)
+    };
+    let members = slabfence::group::ThreadBootstrap::world(2)
+        .into_iter()
+        .map(|member| std::sync::Arc::new(member) as _)
+        .collect();
+    let limit = Duration::from_secs(5);
+    slabfence_tests::ranks::on_members(&driver, members, limit, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 2).unwrap();
+        if member.rank() == 0 {
+            gather.enqueue(&channel, &stream).unwrap();
+        }
+        let Err(Error::Setup { phase, failures }) = pool.reset() else {
+            panic!("reset beside a running operation");
+        };
+        assert_eq!((phase, failures[0].0), ("reset: drain", Rank(0)));
+        assert!(
+            failures[0].1.contains("device 0 still runs"),
+            "{}",
+            failures[0].1
+        );
+        let said = gather.enqueue(&channel, &stream).unwrap_err().to_string();
+        assert!(said.contains("the pool can only be closed"), "{said}");
+        stream.synchronize().unwrap();
+        pool.close().unwrap();
+    });
+}
