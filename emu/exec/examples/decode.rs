@@ -9,7 +9,8 @@ fn main() -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     for path in std::env::args().skip(1) {
         let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
-        let module = text.and_then(|text| slabfence_emu_ptx::parse(&text).map_err(|e| e.to_string()));
+        let module =
+            text.and_then(|text| slabfence_emu_ptx::parse(&text).map_err(|e| e.to_string()));
         let module = match module {
             Ok(module) => module,
             Err(error) => {

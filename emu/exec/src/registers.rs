@@ -394,8 +394,11 @@ fn blend<T: Copy>(target: &mut [T; LANES], lanes: u32, row: &[T; LANES]) {
         return;
     }
     for (lane, (target, &value)) in target.iter_mut().zip(row).enumerate() {
-        if lanes >> lane & 1 != 0 {
-            *target = value;
-        }
+        // A choice of values rather than a conditional store: this becomes vector code.
+        *target = if lanes >> lane & 1 != 0 {
+            value
+        } else {
+            *target
+        };
     }
 }

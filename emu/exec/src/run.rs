@@ -226,9 +226,9 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
         let performed = if H::CHECKING {
             let site = Site { pc, ..self.site };
             let hook = &mut *self.env.hook;
-            memories.perform::<true>(op, lanes, |access| hook.access(&site, access))
+            memories.perform(op, lanes, Some(&mut |access| hook.access(&site, access)))
         } else {
-            memories.perform::<false>(op, lanes, |_| {})
+            memories.perform(op, lanes, None)
         };
         match performed {
             Err((lane, kind)) => Next::Stop(Outcome::Fault { pc, lane, kind }),

@@ -5,5 +5,5 @@ mod raw;
 mod region;
 
 pub(crate) use cache::RegionCache;
-pub(crate) use raw::{Word, modified};
+pub(crate) use raw::{Covered, Word, modified};
 pub use region::{GlobalMemory, MemoryFault, Region};

@@ -1,11 +1,15 @@
-//! Single accesses to device memory, each checked against its region.
+//! Accesses to device memory: the only place that touches it.
+//!
+//! All of them are atomic, the weak ones too (on the hosts we run on a relaxed atomic access of up to 8 bytes is an
+//! ordinary move), so that whatever a kernel, another device or another process does at the same time, the worst is
+//! an old or a new value. Orders stronger than relaxed come from fences around an access (see `access`).
 
 use super::Region;
-use crate::{Operation, value::f32s};
-use std::sync::atomic::{
-    AtomicU8, AtomicU16, AtomicU32, AtomicU64,
-    Ordering::{self, Acquire, Relaxed, Release},
+use crate::{
+    Operation,
+    value::{LANES, Wide, f32s},
 };
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A value that is loaded and stored in one access.
 pub(crate) trait Word: Copy + Default {
@@ -19,25 +23,19 @@ pub(crate) trait Word: Copy + Default {
     ///
     /// `ptr` must be aligned to its size and valid for reads for the duration of the call; whoever else accesses it
     /// at that time must do so atomically, or from outside of this program's memory model (another process).
-    unsafe fn load(ptr: *mut u8, order: Ordering) -> Self;
+    unsafe fn load(ptr: *mut u8) -> Self;
     /// Stores to `ptr`.
     ///
     /// # Safety
     ///
     /// As for [`load`](Self::load), and valid for writes.
-    unsafe fn store(self, ptr: *mut u8, order: Ordering);
+    unsafe fn store(self, ptr: *mut u8);
     /// Performs a read-modify-write at `ptr`, and gives what was there.
     ///
     /// # Safety
     ///
     /// As for [`store`](Self::store).
-    unsafe fn modify(
-        ptr: *mut u8,
-        op: Operation,
-        operand: u64,
-        expected: u64,
-        order: Ordering,
-    ) -> Self;
+    unsafe fn modify(ptr: *mut u8, op: Operation, operand: u64, expected: u64) -> Self;
 }
 
 /// The value that a read-modify-write leaves where `old` was (in global memory, where f32 sums are flushed).
@@ -64,15 +62,6 @@ pub(crate) fn modified(op: Operation, old: u64, operand: u64, bits: u32) -> u64 
     }
 }
 
-/// The order of a failed compare-exchange: the load half of `order`.
-fn load_half(order: Ordering) -> Ordering {
-    match order {
-        Ordering::AcqRel | Acquire => Acquire,
-        Ordering::SeqCst => Ordering::SeqCst,
-        _ => Relaxed,
-    }
-}
-
 macro_rules! word {
     ($($ty:ty as $atomic:ty),*) => {$(
         impl Word for $ty {
@@ -81,30 +70,28 @@ macro_rules! word {
             #[inline(always)]
             fn of(value: u64) -> Self { value as $ty }
             #[inline(always)]
-            unsafe fn load(ptr: *mut u8, order: Ordering) -> Self {
+            unsafe fn load(ptr: *mut u8) -> Self {
                 // SAFETY: aligned and valid by the caller's promise, and only accessed atomically meanwhile.
-                unsafe { <$atomic>::from_ptr(ptr.cast()) }.load(order)
+                unsafe { <$atomic>::from_ptr(ptr.cast()) }.load(Relaxed)
             }
             #[inline(always)]
-            unsafe fn store(self, ptr: *mut u8, order: Ordering) {
+            unsafe fn store(self, ptr: *mut u8) {
                 // SAFETY: as above, and writable.
-                unsafe { <$atomic>::from_ptr(ptr.cast()) }.store(self, order);
+                unsafe { <$atomic>::from_ptr(ptr.cast()) }.store(self, Relaxed);
             }
-            unsafe fn modify(ptr: *mut u8, op: Operation, operand: u64, expected: u64, order: Ordering) -> Self {
+            unsafe fn modify(ptr: *mut u8, op: Operation, operand: u64, expected: u64) -> Self {
                 // SAFETY: as above, and writable.
                 let word = unsafe { <$atomic>::from_ptr(ptr.cast()) };
                 match op {
-                    Operation::Add => word.fetch_add(operand as $ty, order),
-                    Operation::Exch => word.swap(operand as $ty, order),
+                    Operation::Add => word.fetch_add(operand as $ty, Relaxed),
+                    Operation::Exch => word.swap(operand as $ty, Relaxed),
                     Operation::Cas => {
-                        let found = word.compare_exchange(
-                            expected as $ty, operand as $ty, order, load_half(order));
+                        let found = word.compare_exchange(expected as $ty, operand as $ty, Relaxed, Relaxed);
                         found.unwrap_or_else(|found| found)
                     }
                     _ => {
                         let next = |old: $ty| Some(modified(op, old.into(), operand, <$ty>::BITS) as $ty);
-                        let done = word.fetch_update(order, load_half(order), next);
-                        done.unwrap_or_else(|old| old)
+                        word.fetch_update(Relaxed, Relaxed, next).unwrap_or_else(|old| old)
                     }
                 }
             }
@@ -118,66 +105,137 @@ word!(
     u64 as AtomicU64
 );
 
+/// Lanes whose accesses all lie in one region, aligned: made by [`Region::cover`] only.
+#[derive(Debug)]
+pub(crate) struct Covered<'a> {
+    region: Region,
+    addresses: &'a Wide,
+    lanes: u32,
+    bytes: u64,
+    writable: bool,
+}
+
 impl Region {
-    /// Where `size` bytes at `addr` lie, if they lie in the region and are aligned.
-    #[inline(always)]
-    fn locate(&self, addr: u64, size: u64) -> Option<*mut u8> {
-        let offset = addr.wrapping_sub(self.base);
-        let inside = offset <= self.len.wrapping_sub(size) && size <= self.len;
-        // `wrapping_add`: no claim about the host allocation is needed to form the pointer.
-        (inside && addr & (size - 1) == 0).then(|| self.host.wrapping_add(offset as usize))
+    /// Those of the lanes whose `bytes` at their address lie in the region and are aligned to `bytes` (a power of
+    /// two), for loads or for stores.
+    #[inline]
+    pub(crate) fn cover<'a>(
+        &self,
+        addresses: &'a Wide,
+        lanes: u32,
+        bytes: u64,
+        write: bool,
+    ) -> Covered<'a> {
+        let last = self.len.wrapping_sub(bytes);
+        let fits = bytes.is_power_of_two() && bytes <= self.len && (self.writable || !write);
+        let mut covered = [0u32; LANES];
+        for (lane, (covered, address)) in covered.iter_mut().zip(addresses).enumerate() {
+            let inside = address.wrapping_sub(self.base) <= last;
+            let aligned = address & bytes.wrapping_sub(1) == 0;
+            *covered = u32::from(inside & aligned) << lane;
+        }
+        let covered = covered.iter().fold(0, |all, lane| all | lane) & lanes;
+        let lanes = if fits { covered } else { 0 };
+        Covered {
+            region: *self,
+            addresses,
+            lanes,
+            bytes,
+            writable: write,
+        }
+    }
+}
+
+impl Covered<'_> {
+    /// The lanes.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
     }
 
-    /// Loads the word at `addr`; `None` if it is not in the region or not aligned.
+    /// Where a lane's bytes lie. Only for covered lanes is it a place to go to.
     #[inline(always)]
-    pub(crate) fn load<T: Word>(&self, addr: u64, order: Ordering) -> Option<T> {
-        let ptr = self.locate(addr, size_of::<T>() as u64)?;
-        // SAFETY: the word lies in the region, which `Region::new`'s caller promised to be readable and free of
-        // references now; host alignment follows the address's by the same promise. All accesses of this program
-        // to device memory are atomic: they are the ones in this file.
-        Some(unsafe { T::load(ptr, order) })
+    fn host(&self, lane: usize) -> *mut u8 {
+        let offset = self.addresses[lane].wrapping_sub(self.region.base);
+        // `wrapping_add`: no claim is needed to form the pointer, only to use it.
+        self.region.host.wrapping_add(offset as usize)
     }
 
-    /// Stores the word at `addr`; `None` if it is not in the region, not aligned or not writable.
-    #[inline(always)]
-    pub(crate) fn store<T: Word>(&self, addr: u64, value: T, order: Ordering) -> Option<()> {
-        let ptr = self
-            .locate(addr, size_of::<T>() as u64)
-            .filter(|_| self.writable)?;
-        // SAFETY: as for `load`; and writable.
-        unsafe { value.store(ptr, order) };
-        Some(())
+    /// Whether a word of this type lies at this offset of every covered lane's bytes, aligned.
+    fn has<T>(&self, offset: u64) -> bool {
+        let size = size_of::<T>() as u64;
+        offset % size == 0 && offset + size <= self.bytes
     }
 
-    /// Performs a read-modify-write at `addr`; `None` as for [`store`](Self::store).
+    /// Loads the word at `offset` of each lane; zero in lanes that are not covered.
+    #[inline]
+    pub(crate) fn load<T: Word>(&self, offset: u64) -> [T; LANES] {
+        let mut values = [T::default(); LANES];
+        if !self.has::<T>(offset) {
+            return values;
+        }
+        for (lane, value) in values.iter_mut().enumerate() {
+            if self.lanes >> lane & 1 != 0 {
+                let ptr = self.host(lane).wrapping_add(offset as usize);
+                // SAFETY: `cover` found the lane's bytes in the region and aligned to their power-of-two number, so
+                // the word at this multiple of its size is inside and aligned. The region is readable and free of
+                // references by the promise to `Region::new`, which also carries the address's alignment over to
+                // the host's; this file is the only code of the program that accesses device memory, atomically.
+                *value = unsafe { T::load(ptr) };
+            }
+        }
+        values
+    }
+
+    /// Stores a word at `offset` of each covered lane.
+    #[inline]
+    pub(crate) fn store<T: Word>(&self, offset: u64, values: &[T; LANES]) {
+        if !self.has::<T>(offset) || !self.writable {
+            return;
+        }
+        for (lane, value) in values.iter().enumerate() {
+            if self.lanes >> lane & 1 != 0 {
+                let ptr = self.host(lane).wrapping_add(offset as usize);
+                // SAFETY: as for `load`; and `cover` found the region writable.
+                unsafe { value.store(ptr) };
+            }
+        }
+    }
+
+    /// Performs a read-modify-write on the first word of a lane; nothing, and 0, if the lane is not covered.
     pub(crate) fn modify<T: Word>(
         &self,
-        addr: u64,
+        lane: usize,
         op: Operation,
         operand: u64,
         expected: u64,
-        order: Ordering,
-    ) -> Option<T> {
-        let ptr = self
-            .locate(addr, size_of::<T>() as u64)
-            .filter(|_| self.writable)?;
+    ) -> T {
+        if self.lanes >> lane & 1 == 0 || !self.has::<T>(0) || !self.writable {
+            return T::default();
+        }
         // SAFETY: as for `store`.
-        Some(unsafe { T::modify(ptr, op, operand, expected, order) })
+        unsafe { T::modify(self.host(lane), op, operand, expected) }
     }
 
-    /// Loads 16 bytes at `addr` in one access (see [`pair`]): low and high half.
-    pub(crate) fn load_pair(&self, addr: u64, order: Ordering) -> Option<[u64; 2]> {
-        let ptr = self.locate(addr, 16)?;
-        // SAFETY: as for `load`, for 16 bytes.
-        Some(unsafe { pair::load(ptr, order) })
+    /// Loads 16 bytes of each lane, each lane's in one access (see [`pair`]): low and high halves.
+    pub(crate) fn load_pairs(&self) -> [Wide; 2] {
+        let mut rows = [[0; LANES]; 2];
+        if self.bytes == 16 {
+            for lane in crate::registers::lanes_of(self.lanes) {
+                // SAFETY: as for `load`, for all 16 bytes of the lane.
+                [rows[0][lane], rows[1][lane]] = unsafe { pair::load(self.host(lane)) };
+            }
+        }
+        rows
     }
 
-    /// Stores 16 bytes at `addr` in one access.
-    pub(crate) fn store_pair(&self, addr: u64, value: [u64; 2], order: Ordering) -> Option<()> {
-        let ptr = self.locate(addr, 16).filter(|_| self.writable)?;
-        // SAFETY: as for `store`, for 16 bytes.
-        unsafe { pair::store(ptr, value, order) };
-        Some(())
+    /// Stores 16 bytes of each lane, each lane's in one access.
+    pub(crate) fn store_pairs(&self, rows: &[Wide; 2]) {
+        if self.bytes == 16 && self.writable {
+            for lane in crate::registers::lanes_of(self.lanes) {
+                // SAFETY: as for `store`, for all 16 bytes of the lane.
+                unsafe { pair::store(self.host(lane), [rows[0][lane], rows[1][lane]]) };
+            }
+        }
     }
 }
 
@@ -187,7 +245,8 @@ impl Region {
 /// Elsewhere the two halves are accessed one after the other, the upper one, where packets have their stamp, stored
 /// last and loaded first: a packet that is seen with its stamp is then seen with its data.
 mod pair {
-    use super::{Acquire, Ordering, Relaxed, Release, Word};
+    use super::Word;
+    use std::sync::atomic::{Ordering, fence};
 
     #[cfg(target_arch = "x86_64")]
     fn single() -> bool {
@@ -198,12 +257,12 @@ mod pair {
     /// # Safety
     ///
     /// As for [`Word::load`], for 16 bytes.
-    pub(super) unsafe fn load(ptr: *mut u8, order: Ordering) -> [u64; 2] {
+    pub(super) unsafe fn load(ptr: *mut u8) -> [u64; 2] {
         #[cfg(target_arch = "x86_64")]
         if single() {
             let (low, high): (u64, u64);
-            // SAFETY: an aligned, valid 16-byte load. Loads acquire on this architecture, and without `nomem` or
-            // `readonly` the compiler moves no other access across.
+            // SAFETY: an aligned, valid 16-byte load; SSE2 is part of this architecture. The block is taken to touch
+            // memory, so the compiler moves no other access across it.
             unsafe {
                 std::arch::asm!(
                     "movdqa {x}, [{ptr}]",
@@ -219,22 +278,21 @@ mod pair {
             }
             return [low, high];
         }
-        let first = if order == Relaxed { Acquire } else { order };
         // SAFETY: each half is aligned and valid, as the whole is.
-        let high = unsafe { u64::load(ptr.wrapping_add(8), first) };
+        let high = unsafe { u64::load(ptr.wrapping_add(8)) };
+        fence(Ordering::Acquire);
         // SAFETY: the same.
-        let low = unsafe { u64::load(ptr, order) };
+        let low = unsafe { u64::load(ptr) };
         [low, high]
     }
 
     /// # Safety
     ///
     /// As for [`Word::store`], for 16 bytes.
-    pub(super) unsafe fn store(ptr: *mut u8, value: [u64; 2], order: Ordering) {
+    pub(super) unsafe fn store(ptr: *mut u8, value: [u64; 2]) {
         #[cfg(target_arch = "x86_64")]
         if single() {
-            // SAFETY: an aligned, valid 16-byte store. Stores release on this architecture, and without `nomem` the
-            // compiler moves no other access across.
+            // SAFETY: an aligned, valid 16-byte store, as above.
             unsafe {
                 std::arch::asm!(
                     "movq {x}, {low}",
@@ -252,9 +310,9 @@ mod pair {
             return;
         }
         // SAFETY: each half is aligned and valid, as the whole is.
-        unsafe { value[0].store(ptr, order) };
-        let last = if order == Relaxed { Release } else { order };
+        unsafe { value[0].store(ptr) };
+        fence(Ordering::Release);
         // SAFETY: the same.
-        unsafe { value[1].store(ptr.wrapping_add(8), last) };
+        unsafe { value[1].store(ptr.wrapping_add(8)) };
     }
 }

@@ -54,7 +54,6 @@ macro_rules! by_int {
         }
     };
 }
-pub(crate) use by_int;
 
 /// Row functions for the operations that kernels are made of.
 pub(crate) fn narrow2(op: &str, ty: Type) -> Option<Narrow2> {

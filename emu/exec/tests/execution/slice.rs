@@ -1,6 +1,5 @@
 //! A whole path at once: loads, stores, barriers, atomics, and a flag between two blocks.
 
-
 use crate::support::{Buffer, Memory, compile, launch, module, run};
 
 #[test]

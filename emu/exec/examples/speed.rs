@@ -1,0 +1,75 @@
+//! How many warp-instructions a second this machine interprets, of one thread (its own time: the machine may have
+//! other work).
+//!
+//! `cargo run --release -p slabfence-emu-exec --example speed`
+
+#[allow(dead_code, reason = "tests use more of it")]
+#[path = "../tests/execution/support/mod.rs"]
+mod support;
+
+use support::{Buffer, Memory, compile, launch, module, run_with};
+
+const DATA: u64 = 0x7000_0000_0000;
+
+fn main() {
+    let prologue = "
+        .reg .pred %p<4>; .reg .b32 %r<32>; .reg .f32 %f<16>; .reg .b64 %rd<16>;
+        ld.param.u64 %rd1, [p0];
+        mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd2, %r1, 16;
+        add.s64 %rd3, %rd1, %rd2;
+        mov.u32 %r2, 0; mov.u32 %r3, 1; mov.u32 %r4, 3;
+        mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F000000; mov.f32 %f3, 0f3E800000;
+    LOOP:";
+    let epilogue = "
+        add.s32 %r2, %r2, 1;
+        setp.lt.u32 %p1, %r2, 20000;
+        @%p1 bra LOOP;
+        ret;";
+    let bodies = [
+        (
+            "integers, converged",
+            "add.s32 %r5, %r3, %r2; xor.b32 %r6, %r5, %r1; shl.b32 %r7, %r6, 3; and.b32 %r8, %r7, 255;
+             mad.lo.s32 %r9, %r8, %r4, %r5; add.s64 %rd4, %rd3, %rd2; mul.wide.u32 %rd5, %r9, 4; add.s64 %rd6, %rd5, %rd4;
+             setp.gt.s32 %p2, %r9, %r1; selp.b32 %r3, %r9, %r5, %p2;",
+        ),
+        (
+            "floats, converged",
+            "fma.rn.f32 %f4, %f1, %f2, %f3; add.f32 %f5, %f4, %f3; mul.f32 %f6, %f5, %f2; fma.rn.f32 %f1, %f6, %f2, %f3;",
+        ),
+        (
+            "16-byte loads and stores",
+            "ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%rd3]; add.s32 %r5, %r5, 1; st.global.v4.u32 [%rd3], {%r5, %r6, %r7, %r8};",
+        ),
+        (
+            "16 of 32 lanes",
+            "and.b32 %r5, %r1, 1; setp.eq.u32 %p2, %r5, 0; @%p2 bra SKIP;
+             add.s32 %r6, %r3, %r2; xor.b32 %r7, %r6, %r1; shl.b32 %r8, %r7, 3; add.s32 %r3, %r8, 1;
+         SKIP:",
+        ),
+    ];
+    for (name, body) in bodies {
+        let kernel = compile(&module(1, &format!("{prologue}{body}{epilogue}")), "k");
+        let mut memory = Memory::default();
+        memory.buffers.push(Buffer::new(DATA, 1 << 16));
+        let launch = launch(&kernel, 8, 256, &[DATA]);
+        let start = cpu_seconds();
+        let executed = run_with(&mut memory, &mut slabfence_emu_exec::Fast, &[launch], 4096).done();
+        let seconds = cpu_seconds() - start;
+        println!(
+            "{name}: {:.1} million warp-instructions/s",
+            executed as f64 / seconds / 1e6
+        );
+    }
+}
+
+/// Time that this thread has run, as Linux counts it.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let nanoseconds = text
+        .split(' ')
+        .next()
+        .and_then(|field| field.parse::<f64>().ok())
+        .expect("a number");
+    nanoseconds / 1e9
+}
