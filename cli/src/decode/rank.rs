@@ -1,0 +1,311 @@
+//! What one rank does, from its device to its results.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slabfence::attention::AttentionKernels;
+use slabfence::channel::{Channel, Pool};
+use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Stream};
+use slabfence::group::{Group, Rank, ThreadBootstrap};
+use slabfence::health::Health;
+use slabfence::{Error, Result};
+
+use super::memory::{Extents, Memory};
+use super::setup::{EAGER, Setup, graph_channel};
+use super::step::Step;
+use super::time::{self, Times};
+use super::workload::SETS;
+use super::{reference, shard};
+
+/// How long a rank waits for the others between two stages. A rank that ends early wakes them at once; this is for one
+/// that is busy with its reference.
+const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What came of one batch size on one rank.
+#[derive(Debug)]
+pub struct BatchResult {
+    /// Kernel nodes of the graph.
+    pub kernel_nodes: usize,
+    /// Whether every gathered byte is the one that its rank handed over.
+    pub gathered_exact: bool,
+    /// The first replay that differs from the eager pass, in words.
+    pub difference: Option<String>,
+    /// Largest error of any output of either query set.
+    pub max_abs_error: f64,
+    /// Outputs `[layers, batch, own heads, value_dim]` of the first query set.
+    pub outputs: Vec<u8>,
+    /// What they should be.
+    pub expected: Vec<f64>,
+    /// Times on a real driver, if asked for.
+    pub times: Option<Times>,
+}
+
+/// Runs every batch size as rank `member`, on the device `ordinal`.
+pub fn run(
+    setup: &Setup<'_>,
+    driver: &Driver,
+    member: ThreadBootstrap,
+    ordinal: u32,
+) -> Result<Vec<BatchResult>> {
+    let me = member.rank();
+    let group = Group::new(Arc::new(member), me, setup.ranks as u32)?.with_timeout(STAGE_TIMEOUT);
+    let device = together(&group, "open the device", Device::open(driver, ordinal))?;
+    let pool = Pool::create(&device, group.clone(), &setup.contract())?;
+    let results = work(setup, &pool, &group, me);
+    // On all ranks, also after a failure, which every rank has seen: nothing stays mapped at a peer.
+    let closed = pool.close();
+    let results = results?;
+    closed?;
+    Ok(results)
+}
+
+fn work(setup: &Setup<'_>, pool: &Pool, group: &Group, me: Rank) -> Result<Vec<BatchResult>> {
+    pool.prepare(&setup.channels())?;
+    let device = pool.device();
+    let made = || {
+        Ok(Worker {
+            setup,
+            pool,
+            group,
+            rank: me.index(),
+            memory: Memory::new(device, setup, me.index())?,
+            attention: AttentionKernels::load(device)?,
+            channel: pool.channel(EAGER)?,
+            stream: Stream::new(device)?,
+        })
+    };
+    let worker = together(group, "allocate and upload", made())?;
+    let batches = setup.batches.iter();
+    batches.map(|&batch| worker.run_batch(batch)).collect()
+}
+
+/// A result that counts only if every rank has one.
+fn together<T>(group: &Group, stage: &'static str, result: Result<T>) -> Result<T> {
+    group.verdict(stage, &result)?;
+    result
+}
+
+/// One rank with everything that it needs.
+struct Worker<'a> {
+    setup: &'a Setup<'a>,
+    pool: &'a Pool,
+    group: &'a Group,
+    rank: usize,
+    memory: Memory,
+    attention: AttentionKernels,
+    channel: Channel,
+    stream: Stream,
+}
+
+impl Worker<'_> {
+    fn run_batch(&self, batch: usize) -> Result<BatchResult> {
+        let step = Step {
+            setup: self.setup,
+            memory: &self.memory,
+            batch,
+            extents: Extents::new(self.setup, batch),
+            attention: &self.attention,
+            channel: &self.channel,
+            stream: &self.stream,
+        };
+        let eager = together(self.group, "eager pass", self.eager(&step))?;
+        let (graph, mut exec) = together(self.group, "capture", self.capture(&step))?;
+        let replayed = self.replay(&step, &mut exec, &eager);
+        let difference = together(self.group, "replay", replayed)?;
+        let kernel_nodes = graph.kernel_nodes()?;
+        let times = match self.setup.time {
+            true => {
+                let measured = time::measure(&step, self.pool, &mut exec);
+                Some(together(self.group, "measure", measured)?)
+            }
+            false => None,
+        };
+        let mut max_abs_error: f64 = 0.0;
+        let mut expected = Vec::new();
+        let outputs = |set: usize| &eager[set][step.extents.output_at(0)..];
+        for set in (0..SETS).rev() {
+            expected = self.expected(batch, set);
+            let actual = self.setup.data.element.decode(outputs(set));
+            max_abs_error = max_abs_error.max(reference::largest_error(&actual, &expected));
+        }
+        Ok(BatchResult {
+            kernel_nodes,
+            gathered_exact: (0..SETS).all(|set| self.gathered_exact(&step, set, &eager[set])),
+            difference,
+            max_abs_error,
+            outputs: outputs(0).to_vec(),
+            expected,
+            times,
+        })
+    }
+
+    /// Runs every query set without a graph. The blocks of results.
+    fn eager(&self, step: &Step<'_>) -> Result<Vec<Vec<u8>>> {
+        let inputs = step.extents.inputs();
+        for set in 0..SETS {
+            self.memory
+                .staged
+                .write(set * inputs, &self.own_queries(step.batch, set))?;
+        }
+        let mut blocks = Vec::with_capacity(SETS);
+        for set in 0..SETS {
+            self.send(step, set)?;
+            step.enqueue()?;
+            self.fetch(step, 0)?;
+            self.settle()?;
+            blocks.push(self.block(step, 0)?);
+        }
+        Ok(blocks)
+    }
+
+    fn capture(&self, step: &Step<'_>) -> Result<(Graph, GraphExec)> {
+        let scope = self
+            .pool
+            .capture(&graph_channel(step.batch), &self.stream)?;
+        self.stream.begin_capture(CaptureMode::ThreadLocal)?;
+        let enqueued = step.enqueue();
+        // Ended in any case: a stream that captures can be used for nothing else.
+        let graph = self.stream.end_capture();
+        scope.finish()?;
+        enqueued?;
+        let graph = graph?;
+        let exec = graph.instantiate()?;
+        Ok((graph, exec))
+    }
+
+    /// Replays the graph with the query sets in turn and compares every replay with the eager pass, byte by byte.
+    fn replay(
+        &self,
+        step: &Step<'_>,
+        exec: &mut GraphExec,
+        eager: &[Vec<u8>],
+    ) -> Result<Option<String>> {
+        let entries = self.memory.ring_entries(step.extents.results());
+        let mut difference = None;
+        let mut done = 0;
+        while done < self.setup.replays {
+            let now = entries.min(self.setup.replays - done);
+            for entry in 0..now {
+                self.send(step, (done + entry) % SETS)?;
+                exec.launch(&self.stream)?;
+                self.fetch(step, entry)?;
+            }
+            self.settle()?;
+            for entry in 0..now {
+                let block = self.block(step, entry)?;
+                let eager = &eager[(done + entry) % SETS];
+                if difference.is_none() && block != *eager {
+                    difference = Some(describe(&step.extents, done + entry, eager, &block));
+                }
+            }
+            done += now;
+        }
+        Ok(difference)
+    }
+
+    /// Enqueues the upload of a query set.
+    fn send(&self, step: &Step<'_>, set: usize) -> Result<()> {
+        let (to, from) = (&self.memory.queries, &self.memory.staged);
+        let bytes = step.extents.inputs();
+        // SAFETY: both buffers live until the stream has come to rest, and the copy is not captured.
+        unsafe { to.write_async(0, from, set * bytes, bytes, &self.stream) }
+    }
+
+    /// Enqueues the download of the results into an entry of the ring.
+    fn fetch(&self, step: &Step<'_>, entry: usize) -> Result<()> {
+        let (from, to) = (&self.memory.results, &self.memory.ring);
+        let bytes = step.extents.results();
+        // SAFETY: as in `send`.
+        unsafe { from.read_async(0, to, entry * bytes, bytes, &self.stream) }
+    }
+
+    /// Waits for the stream, and fails with the report of an operation that failed meanwhile.
+    fn settle(&self) -> Result<()> {
+        self.stream.synchronize()?;
+        if self.pool.health()? != Health::Failed {
+            return Ok(());
+        }
+        Err(match self.pool.faults()?.into_iter().next() {
+            Some(report) => Error::Fault(Box::new(report)),
+            None => Error::Refused {
+                operation: "decode",
+                why: "the pool has failed and this rank has no report; read the other ranks'"
+                    .to_owned(),
+            },
+        })
+    }
+
+    fn block(&self, step: &Step<'_>, entry: usize) -> Result<Vec<u8>> {
+        let mut block = vec![0; step.extents.results()];
+        self.memory.ring.read(entry * block.len(), &mut block)?;
+        Ok(block)
+    }
+
+    /// This rank's queries of a set, all layers.
+    fn own_queries(&self, batch: usize, set: usize) -> Vec<u8> {
+        self.queries(batch, set, self.setup.heads_of(self.rank))
+            .concat()
+    }
+
+    /// Some heads' queries of a set, by layer.
+    fn queries(&self, batch: usize, set: usize, wanted: std::ops::Range<usize>) -> Vec<Vec<u8>> {
+        let data = self.setup.data;
+        let of = |layer: usize| {
+            let tokens = data.tokens_of(set, batch);
+            let queries = &data.layer(layer).queries;
+            shard::heads(
+                queries,
+                data.query_row(),
+                data.heads,
+                tokens,
+                wanted.clone(),
+            )
+        };
+        (0..self.setup.layers).map(of).collect()
+    }
+
+    fn gathered_exact(&self, step: &Step<'_>, set: usize, block: &[u8]) -> bool {
+        let mut all = self.queries(step.batch, set, 0..self.setup.data.heads);
+        all.push(all[0].clone());
+        block[..step.extents.output_at(0)] == *all.concat()
+    }
+
+    /// What this rank's outputs of a set should be, all layers.
+    fn expected(&self, batch: usize, set: usize) -> Vec<f64> {
+        let data = self.setup.data;
+        let heads = self.setup.heads_of(self.rank);
+        let distinct: Vec<Vec<f64>> = data
+            .layers
+            .iter()
+            .take(self.setup.layers)
+            .map(|layer| {
+                reference::expected(data, layer, data.tokens_of(set, batch), heads.clone())
+            })
+            .collect();
+        let layers = (0..self.setup.layers).map(|layer| &distinct[layer % distinct.len()]);
+        layers.flatten().copied().collect()
+    }
+}
+
+/// Where a replay's block first differs from the eager pass's.
+fn describe(extents: &Extents, replay: usize, eager: &[u8], block: &[u8]) -> String {
+    let place = eager
+        .iter()
+        .zip(block)
+        .position(|(a, b)| a != b)
+        .unwrap_or(0);
+    let what = if place < extents.output_at(0) {
+        let index = place / extents.gathered;
+        format!(
+            "byte {} of gather {index}",
+            place - extents.gathered_at(index)
+        )
+    } else {
+        let layer = (place - extents.output_at(0)) / extents.output;
+        format!(
+            "byte {} of the output of layer {layer}",
+            place - extents.output_at(layer)
+        )
+    };
+    format!("replay {replay} differs from the eager pass at {what}")
+}

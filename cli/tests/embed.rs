@@ -1,0 +1,9 @@
+//! The example host, which checks its own results.
+
+#[path = "../examples/embed.rs"]
+mod embed;
+
+#[test]
+fn a_host_with_its_own_stream_memory_and_capture_embeds_the_library() {
+    embed::main().unwrap();
+}
