@@ -3,6 +3,7 @@
 use slabfence::Error;
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::{CaptureMode, Graph, Stream};
+use slabfence::layout::Cause;
 use slabfence_emu::Live;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_ranks};
@@ -205,4 +206,46 @@ fn close_is_refused_while_a_graph_or_a_scope_holds_a_channel() {
     });
     drop(driver);
     assert_eq!(machine.live(), Live::default());
+}
+
+/// Two ranks run different steps of equal shape on one channel; both must be told.
+fn disagree(step: impl Fn(&Member, &Pool, &Stream, &Gather) + Sync) {
+    let (_machine, driver) = machine(2);
+    let faults = on_ranks(&driver, 2, |member| {
+        let (pool, stream) = pool(member, &["a"]);
+        let gather = Gather::new(member, &contract(), 1).unwrap();
+        step(member, &pool, &stream, &gather);
+        stream.synchronize().unwrap();
+        let cause = pool.faults().unwrap()[0].cause;
+        pool.close().unwrap();
+        cause
+    });
+    assert!(faults.contains(&Some(Cause::TagMismatch)), "{faults:?}");
+}
+
+#[test]
+fn an_eager_operation_does_not_pass_for_a_captured_one_of_equal_shape() {
+    disagree(|member, pool, stream, gather| match member.rank() {
+        0 => gather.enqueue(&pool.channel("a").unwrap(), stream).unwrap(),
+        _ => {
+            let graph = capture(pool, stream, "a", gather, 1);
+            graph.instantiate().unwrap().launch(stream).unwrap();
+        }
+    });
+}
+
+#[test]
+fn graphs_of_one_channel_replayed_in_different_orders_are_told_apart_by_their_labels() {
+    disagree(|member, pool, stream, gather| {
+        let channel = pool.channel("a").unwrap();
+        let mut graphs = ["first", "second"].map(|label| {
+            let scope = pool.capture_labelled("a", label, stream).unwrap();
+            stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+            gather.enqueue(&channel, stream).unwrap();
+            let graph = stream.end_capture().unwrap();
+            scope.finish().unwrap();
+            graph.instantiate().unwrap()
+        });
+        graphs[member.rank() as usize].launch(stream).unwrap();
+    });
 }

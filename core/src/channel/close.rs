@@ -1,12 +1,17 @@
 //! Closing a pool: no rank gives memory back before every rank has come to rest and no graph is left.
 
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::driver;
 use crate::error::{Error, Result};
 
 use super::pool::Pool;
 use super::shared::{Phase, Shared};
+
+/// How long a graph that was destroyed may take to let go of its channel.
+const GRAPH_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Pool {
     /// Gives the pool's memory back on all ranks. Every rank calls this, and destroys every graph that uses a channel of
@@ -60,8 +65,19 @@ fn at_rest(shared: &Shared) -> Result<()> {
         other => other,
     };
     group.agree("close: drain", drained)?;
-    driver::drop_released();
-    group.agree("close: graphs", unused(shared))
+    group.agree("close: graphs", released(shared))
+}
+
+/// [`unused`], with patience: the driver tells of a destroyed graph from a thread of its own, some time later.
+fn released(shared: &Shared) -> Result<()> {
+    let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
+    loop {
+        driver::drop_released();
+        match unused(shared) {
+            Err(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
+            result => return result,
+        }
+    }
 }
 
 /// Refuses while graphs or scopes of this rank hold a channel.
