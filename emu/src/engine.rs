@@ -85,8 +85,8 @@ pub(crate) struct Engine {
     pub(crate) calls: VecDeque<(Callback, Option<OpId>)>,
     /// Warp-instructions executed so far.
     pub(crate) executed: u64,
-    /// Operations completed so far.
-    pub(crate) completed: u64,
+    /// Whether operations completed that nobody was told of.
+    news: bool,
 }
 
 impl Engine {
@@ -100,7 +100,7 @@ impl Engine {
             residency,
             calls,
             executed: 0,
-            completed: 0,
+            news: false,
         }
     }
 
@@ -148,12 +148,22 @@ impl Engine {
             .collect()
     }
 
+    /// Whether operations have completed since this was last asked.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Whether operations can start.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Completes an operation and makes ready what waited for it.
     pub(crate) fn complete(&mut self, id: OpId) {
         let Some(op) = self.ops.remove(&id) else {
             return;
         };
-        self.completed += 1;
+        self.news = true;
         for next in op.dependents {
             if let Some(dependent) = self.ops.get_mut(&next) {
                 dependent.waiting -= 1;

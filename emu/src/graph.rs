@@ -114,7 +114,8 @@ struct ExecNode {
 pub(crate) struct Exec {
     nodes: Arc<[ExecNode]>,
     objects: BTreeMap<u64, u32>,
-    last: Option<OpId>,
+    /// The end of its last launch, and the device of that launch's stream.
+    last: Option<(u32, OpId)>,
 }
 
 /// Graphs, nodes, execs and user objects of a machine.
@@ -255,7 +256,7 @@ impl State {
             self.still_loaded(&node.task)?;
         }
         let device = self.streams.get(index)?.device;
-        let before: Vec<OpId> = last.into_iter().collect();
+        let before: Vec<OpId> = last.into_iter().map(|(_, op)| op).collect();
         let head = self.enqueue(index, Work::Marker, &before)?;
         let mut ops: Vec<OpId> = Vec::with_capacity(nodes.len());
         for node in nodes.iter() {
@@ -274,7 +275,7 @@ impl State {
         }
         let tail = self.enqueue(index, Work::Marker, &ops)?;
         if let Ok(exec) = self.graphs.execs.get_mut(exec) {
-            exec.last = Some(tail);
+            exec.last = Some((device, tail));
         }
         Ok(())
     }
@@ -296,11 +297,11 @@ impl State {
     /// `cuGraphExecDestroy`. One that runs ends with its last launch.
     pub(crate) fn destroy_exec(&mut self, exec: u64) -> Status {
         let gone = self.graphs.execs.remove(exec)?;
-        let last = gone.last.filter(|&last| self.engine.pending(last));
+        let last = gone.last.filter(|&(_, op)| self.engine.pending(op));
         self.graphs.dying.insert(exec, gone);
         match last {
-            Some(last) => {
-                self.engine.enqueue(0, Work::Retire(exec), &[last]);
+            Some((device, op)) => {
+                self.engine.enqueue(device, Work::Retire(exec), &[op]);
             }
             None => {
                 let due = self.graphs.retire(exec);

@@ -71,12 +71,19 @@ impl Shared {
         guard
     }
 
-    /// Wakes the machine's threads for what a call has enqueued.
-    pub(crate) fn kick(&self, state: &State) {
+    /// Wakes whoever has something to do: the machine's threads, and callers whose operations have completed.
+    pub(crate) fn kick(&self, state: &mut State) -> bool {
         if !state.engine.calls.is_empty() {
             self.due.notify_one();
         }
-        self.work.notify_one();
+        if state.engine.has_ready() {
+            self.work.notify_one();
+        }
+        let news = state.engine.take_news();
+        if news {
+            self.done.notify_all();
+        }
+        news
     }
 
     /// Waits until all these operations are done.
@@ -85,7 +92,7 @@ impl Shared {
         mut guard: MutexGuard<'a, State>,
         ops: &[OpId],
     ) -> MutexGuard<'a, State> {
-        self.kick(&guard);
+        self.kick(&mut guard);
         self.sleeping.fetch_add(1, Ordering::Relaxed);
         while !guard.stop && ops.iter().any(|&op| guard.engine.pending(op)) {
             guard = self
@@ -129,15 +136,8 @@ pub(crate) fn run(shared: &Shared) {
     let mut polls = 0;
     let mut state = shared.take();
     while !state.stop {
-        let before = state.engine.completed;
         let progress = state.step(shared.now(), QUANTUM);
-        let woken = state.engine.completed != before;
-        if woken {
-            shared.done.notify_all();
-        }
-        if !state.engine.calls.is_empty() {
-            shared.due.notify_one();
-        }
+        let completed = shared.kick(&mut state);
         match progress {
             Progress::Idle => {
                 polls = 0;
@@ -154,7 +154,7 @@ pub(crate) fn run(shared: &Shared) {
                     0
                 };
                 match polls {
-                    0 => shared.give_way(woken),
+                    0 => shared.give_way(completed),
                     1..PATIENT_ROUNDS => std::thread::yield_now(),
                     _ => std::thread::sleep(NAP),
                 }
@@ -180,8 +180,7 @@ pub(crate) fn call(shared: &Shared) {
         state = shared.lock();
         if let Some(op) = op {
             state.engine.complete(op);
-            shared.done.notify_all();
-            shared.work.notify_one();
         }
+        shared.kick(&mut state);
     }
 }

@@ -61,6 +61,13 @@ pub(crate) fn free(index: usize) {
     FREED.notify_one();
 }
 
+/// Whether the machine with this id still lives.
+fn alive(id: u64) -> bool {
+    slots()
+        .iter()
+        .any(|slot| matches!(slot, Slot::Taken(shared) if shared.id == id))
+}
+
 /// One call of a driver function.
 pub(crate) struct Call<'a> {
     shared: &'a Shared,
@@ -99,6 +106,7 @@ pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status)
                 .iter()
                 .position(|(id, _)| *id == shared.id)
                 .unwrap_or_else(|| {
+                    threads.retain(|(id, _)| alive(*id));
                     threads.push((shared.id, Thread::new()));
                     threads.len() - 1
                 });

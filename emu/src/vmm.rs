@@ -31,7 +31,7 @@ pub(crate) enum Access {
 
 impl Memory {
     fn whole(&self, value: u64) -> Status<u64> {
-        if value == 0 || value % self.granularity != 0 {
+        if value == 0 || !value.is_multiple_of(self.granularity) {
             return Err(Code::INVALID_VALUE);
         }
         Ok(value)
@@ -124,7 +124,7 @@ impl Memory {
     /// `cuMemImportFromShareableHandle`: a handle on another holder's memory. The descriptor stays the caller's.
     pub(crate) fn import(&mut self, fd: i32) -> Status<u64> {
         let (memory, device, len) = host::import(fd).ok_or(Code::INVALID_VALUE)?;
-        if device as usize >= self.used.len() || len % self.granularity != 0 {
+        if device as usize >= self.used.len() || !len.is_multiple_of(self.granularity) {
             return Err(Code::INVALID_VALUE);
         }
         Ok(self.adopt(Physical {
@@ -167,7 +167,7 @@ impl Memory {
     /// `cuMemMap`. The mapping is accessible to nobody until [`Memory::grant`].
     pub(crate) fn map(&mut self, base: u64, len: u64, offset: u64, handle: u64) -> Status {
         self.whole(len)?;
-        if offset != 0 || base % self.granularity != 0 {
+        if offset != 0 || !base.is_multiple_of(self.granularity) {
             return Err(Code::INVALID_VALUE);
         }
         let reserved = self.map.reservations.range(..=base).next_back();

@@ -121,7 +121,7 @@ fn fill(
     let len = (count as u64)
         .checked_mul(width as u64)
         .ok_or(Code::INVALID_VALUE)?;
-    if to % width as u64 != 0 || !state.memory.copyable(device, to, len, true) {
+    if !to.is_multiple_of(width as u64) || !state.memory.copyable(device, to, len, true) {
         return Err(Code::INVALID_VALUE);
     }
     state.submit(

@@ -15,6 +15,7 @@ macro_rules! entries {
             $(#[$meta])*
             #[allow(non_snake_case, reason = "entries keep the driver's spelling")]
             unsafe extern "C" fn $name<const S: usize>($($arg: $type),*) -> ::slabfence_sys::CUresult {
+                #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
                 fn body($call: &mut $crate::slots::Call<'_>, $($arg: $type),*) -> $crate::code::Status $body
                 ::slabfence_sys::CUresult($crate::slots::enter(S, &mut |call| body(call, $($arg),*)))
             }

@@ -65,9 +65,9 @@ entries! {
         state.refuse_unsafe(thread)?;
         // A text shorter than four bytes has its NUL among them, and is read no further.
         let mut start = [0u8; 4];
-        for at in 0..start.len() {
-            start[at] = get(image.cast::<u8>().wrapping_add(at))?;
-            if start[at] == 0 {
+        for (at, byte) in start.iter_mut().enumerate() {
+            *byte = get(image.cast::<u8>().wrapping_add(at))?;
+            if *byte == 0 {
                 break;
             }
         }

@@ -192,13 +192,12 @@ fn a_kernel_node_holds_its_own_copy_of_the_parameters() {
         (params.func, params.gridDimX, params.blockDimX),
         (iota, 2, 32)
     );
-    // SAFETY: the driver's array of pointers to the two parameters, valid while the node lives.
-    let seen = unsafe {
-        [
-            *(*params.kernelParams).cast::<u64>(),
-            *(*params.kernelParams.add(1)).cast::<u64>(),
-        ]
-    };
+    let seen = [0, 1].map(|index| {
+        // SAFETY: the driver's array has a pointer per parameter, valid while the node lives.
+        let value = unsafe { params.kernelParams.wrapping_add(index).read() };
+        // SAFETY: it points to the node's copy of a 64-bit parameter.
+        unsafe { value.cast::<u64>().read() }
+    });
     assert_eq!(seen, [at.0, 100]);
     let exec = gpu.instantiate(graph);
     ok!((gpu.api.cuGraphLaunch)(exec, stream));

@@ -199,9 +199,9 @@ fn kernels_on_two_devices_exchange_flags_through_peer_mappings() {
     let all = [(0, READWRITE), (1, READWRITE)];
     let flags = [gpu.mapped(0, &all), gpu.mapped(1, &all)];
     let mut parts = Vec::new();
-    for device in 0..2 {
+    for (device, &flag) in flags.iter().enumerate() {
         gpu.on(device as i32);
-        gpu.write(flags[device], &[0]);
+        gpu.write(flag, &[0]);
         let module = gpu.module(PTX);
         parts.push((module, gpu.function(module, "pingpong"), gpu.stream()));
     }
@@ -218,9 +218,12 @@ fn kernels_on_two_devices_exchange_flags_through_peer_mappings() {
             CUresult::CUDA_SUCCESS
         );
     }
+    // The last flag of the first is set by the second's last store: both must be done before either is read.
+    for &(_, _, stream) in &parts {
+        gpu.sync(stream);
+    }
     for (device, &(module, _, stream)) in parts.iter().enumerate() {
         gpu.on(device as i32);
-        gpu.sync(stream);
         assert_eq!(gpu.read(flags[device], 1), [500]);
         ok!((gpu.api.cuStreamDestroy)(stream));
         ok!((gpu.api.cuModuleUnload)(module));

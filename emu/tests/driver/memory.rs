@@ -130,7 +130,7 @@ fn page_locked_memory_has_one_address_for_host_and_devices() {
     assert_eq!(device.0, host.expose_provenance() as u64);
     gpu.write(device, &[5, 6]);
     // SAFETY: the second word of the allocation, which nothing else touches now.
-    assert_eq!(unsafe { host.add(1).read_volatile() }, 6);
+    assert_eq!(unsafe { host.wrapping_add(1).read_volatile() }, 6);
     ok!((gpu.api.cuMemFreeHost)(host.cast()));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
