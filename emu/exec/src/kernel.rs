@@ -86,6 +86,7 @@ impl Kernel {
             .iter()
             .map(|inst| (inst.line, inst.loc.map(&mut source)))
             .collect();
+        let code = decode(entry)?;
         let volume = |[x, y, z]: [u32; 3]| x.saturating_mul(y).saturating_mul(z);
         let limit = entry
             .required_threads
@@ -104,10 +105,10 @@ impl Kernel {
             param_bytes: entry.param_bytes,
             max_threads: limit.min(MAX_THREADS),
             required_threads: entry.required_threads,
-            registers: 0,
+            registers: register_estimate(code.most_live, entry.max_registers),
             globals: module.globals.len(),
             lines,
-            code: decode(entry)?,
+            code,
         })
     }
 
@@ -171,4 +172,10 @@ impl Kernel {
     pub fn source_line(&self, pc: u32) -> Option<&SourceLine> {
         self.lines.get(pc as usize)?.1.as_ref()
     }
+}
+
+/// Registers are given in eights; a few always go to addresses and the calling convention.
+fn register_estimate(most_live: u32, limit: Option<u32>) -> u32 {
+    let estimate = (most_live + 6).next_multiple_of(8).clamp(16, 255);
+    limit.map_or(estimate, |limit| estimate.min(limit))
 }

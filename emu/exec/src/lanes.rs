@@ -127,11 +127,12 @@ fn compute(warp: &mut Warp, kind: &LaneKind, group: u32) {
             }
         }
         LaneKind::MatchAny { target, value } => {
+            // The target may be the register that is compared.
+            let values: [u64; 32] = std::array::from_fn(|at| registers.get(value, at));
             for at in lanes_of(group) {
-                let mine = registers.get(value, at);
-                let same = lanes_of(group).filter(|&other| registers.get(value, other) == mine);
+                let same = lanes_of(group).filter(|&other| values[other] == values[at]);
                 registers.narrow[usize::from(target)][at] =
-                    same.fold(0, |mask, other| mask | 1 << other);
+                    same.fold(0, |mask, other| mask | (1 << other));
             }
         }
         LaneKind::MatchAll {

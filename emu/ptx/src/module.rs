@@ -213,6 +213,42 @@ impl Instruction {
         self.modifiers.contains(&modifier)
     }
 
+    /// Whether its first operand is what it writes.
+    fn has_target(&self) -> bool {
+        use Opcode::{
+            Bar, Barrier, Bra, Exit, Fence, Griddepcontrol, Membar, Nanosleep, Red, Ret, St, Trap,
+        };
+        match self.opcode {
+            Bar | Barrier => self.has(Modifier::Red),
+            Bra | Exit | Fence | Griddepcontrol | Membar | Nanosleep | Red | Ret | St | Trap => {
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// The registers it writes. Where it is guarded, it may leave them as they were.
+    pub fn written(&self) -> Vec<RegisterId> {
+        let mut found = Vec::new();
+        let targets = usize::from(self.has_target());
+        self.operands
+            .iter()
+            .take(targets)
+            .for_each(|operand| registers_of(operand, &mut found));
+        found
+    }
+
+    /// The registers it reads, its guard included.
+    pub fn read(&self) -> Vec<RegisterId> {
+        let mut found: Vec<_> = self.guard.iter().map(|guard| guard.register).collect();
+        let targets = usize::from(self.has_target());
+        self.operands
+            .iter()
+            .skip(targets)
+            .for_each(|operand| registers_of(operand, &mut found));
+        found
+    }
+
     /// Opcode and modifiers as PTX would write them (types last).
     pub fn mnemonic(&self) -> String {
         let mut text = self.opcode.name().to_owned();
@@ -225,6 +261,21 @@ impl Instruction {
             text.push_str(ty.name());
         }
         text
+    }
+}
+
+/// Registers of an operand, those inside it included.
+fn registers_of(operand: &Operand, found: &mut Vec<RegisterId>) {
+    match operand {
+        Operand::Register(id) | Operand::Not(id) | Operand::Address(Base::Register(id), _) => {
+            found.push(*id);
+        }
+        Operand::Pair(first, second) => {
+            registers_of(first, found);
+            registers_of(second, found);
+        }
+        Operand::Vector(parts) => parts.iter().for_each(|part| registers_of(part, found)),
+        _ => {}
     }
 }
 

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod control;
 mod conversion;
+mod liveness;
 mod memory;
 mod registers;
 
@@ -24,6 +25,8 @@ pub(crate) struct Code {
     /// Where dynamic shared memory starts.
     pub(crate) dynamic_shared_at: u32,
     pub(crate) local: u32,
+    /// The most 32-bit registers that a thread needs at once.
+    pub(crate) most_live: u32,
 }
 
 /// Decodes the body of an entry.
@@ -46,6 +49,7 @@ pub(crate) fn decode(entry: &Entry) -> Result<Code, CompileError> {
         guard: None,
         op: Op::Exit,
     });
+    let most_live = decoder.registers.most_live;
     let layout = decoder.registers.layout;
     Ok(Code {
         insts,
@@ -53,6 +57,7 @@ pub(crate) fn decode(entry: &Entry) -> Result<Code, CompileError> {
         static_shared: layout.shared_bytes,
         dynamic_shared_at: layout.dynamic_shared_at,
         local: layout.local_bytes,
+        most_live,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Where registers, constants and addresses live in a warp's register file.
 
+use super::liveness::Liveness;
 use crate::{
     CompileError,
     op::{Place, Slot},
@@ -74,6 +75,8 @@ pub(super) struct Registers<'a> {
     pub(super) image: Image,
     pub(super) layout: Layout,
     slots: Vec<Slot>,
+    /// The most 32-bit registers that are needed at once.
+    pub(super) most_live: u32,
     narrow_constants: HashMap<u32, Slot>,
     wide_constants: HashMap<u64, Slot>,
     specials: HashMap<SpecialRegister, Place>,
@@ -86,36 +89,37 @@ const SPACE_LIMIT: u64 = 512 << 10;
 impl<'a> Registers<'a> {
     pub(super) fn new(entry: &'a Entry) -> Result<Self, CompileError> {
         let layout = Layout::of(entry)?;
+        let liveness = Liveness::of(entry);
         // Row 0 of each width takes results that nobody wants; predicates 0 and 1 are spoken for.
-        let mut image = Image {
-            narrow: vec![0],
-            wide: vec![0],
-            flags: 2,
+        let mut slots = vec![0; entry.registers.len()];
+        let mut allot = |bytes: std::ops::RangeInclusive<u32>, start: usize, per_row: usize| {
+            let which = entry
+                .registers
+                .iter()
+                .enumerate()
+                .filter(|(_, register)| bytes.contains(&register.ty.bytes()));
+            let (rows, count) = liveness.rows(which.map(|(index, _)| index));
+            for (register, row) in rows {
+                slots[register] = slot(start + row * per_row, entry.line)?;
+            }
+            Ok(start + count * per_row)
+        };
+        let flags = allot(0..=0, 2, 1)?;
+        let narrow = allot(1..=4, 1, 1)?;
+        let wide = allot(8..=8, 1, 1)?;
+        let wide = allot(16..=16, wide, 2)?;
+        let image = Image {
+            narrow: vec![0; narrow],
+            wide: vec![0; wide],
+            flags,
             ..Image::default()
         };
-        let mut slots = Vec::with_capacity(entry.registers.len());
-        for register in &entry.registers {
-            let next = match register.ty.bytes() {
-                0 => {
-                    image.flags += 1;
-                    image.flags - 1
-                }
-                1..=4 => {
-                    image.narrow.push(0);
-                    image.narrow.len() - 1
-                }
-                bytes => {
-                    image.wide.resize(image.wide.len() + bytes as usize / 8, 0);
-                    image.wide.len() - bytes as usize / 8
-                }
-            };
-            slots.push(slot(next, entry.line)?);
-        }
         Ok(Self {
             entry,
             image,
             layout,
             slots,
+            most_live: liveness.most,
             narrow_constants: HashMap::new(),
             wide_constants: HashMap::new(),
             specials: HashMap::new(),
