@@ -38,13 +38,12 @@ impl Body<'_, '_> {
                 }
             }
             Token::Punct('-') | Token::Number(_) => self.literal(),
-            Token::Word("_") => {
-                lexer.next()?;
-                Ok(Operand::Sink)
-            }
             Token::Word(name) => {
                 lexer.next()?;
-                let operand = self.named(name, line)?;
+                let operand = match name {
+                    "_" => Operand::Sink,
+                    name => self.named(name, line)?,
+                };
                 if !self.parser.lexer.eat('|')? {
                     return Ok(operand);
                 }

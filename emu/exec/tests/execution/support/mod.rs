@@ -1,5 +1,7 @@
 //! A device for tests: some buffers, and grids that run on it round-robin.
 
+pub mod table;
+
 use slabfence_emu_exec::{
     Cta, Env, Fast, Fault, GlobalMemory, Hook, Kernel, Launch, MemoryFault, Region, Step,
 };
