@@ -71,7 +71,7 @@ pub(crate) enum Progress {
     Idle,
     /// Work was done and there is more.
     Ran,
-    /// All resident warps only polled, for a whole round.
+    /// All resident warps only poll, and nothing has changed for some rounds.
     Polled,
 }
 

@@ -253,7 +253,7 @@ impl State {
         }
         self.refuse_legacy_in_capture(index)?;
         for node in nodes.iter() {
-            self.still_loaded(&node.task)?;
+            self.runnable(&node.task)?;
         }
         let device = self.streams.get(index)?.device;
         let before: Vec<OpId> = last.into_iter().map(|(_, op)| op).collect();
@@ -280,18 +280,19 @@ impl State {
         Ok(())
     }
 
-    /// Refuses a kernel whose module is gone: hardware would run whatever lies there now.
-    fn still_loaded(&mut self, task: &Task) -> Status {
-        if let Task::Kernel(kernel) = task
-            && self.modules.functions.get(kernel.function).is_err()
-        {
+    /// Refuses a kernel whose context is broken or whose module is gone: hardware would run whatever lies there now.
+    fn runnable(&mut self, task: &Task) -> Status {
+        let Task::Kernel(kernel) = task else {
+            return Ok(());
+        };
+        if self.modules.functions.get(kernel.function).is_err() {
             let name = kernel.launch.kernel.name();
             self.faults.push(format!(
                 "launch of a graph whose kernel `{name}` is of a module that was unloaded"
             ));
             return Err(Code::INVALID_HANDLE);
         }
-        Ok(())
+        self.whole(kernel.device)
     }
 
     /// `cuGraphExecDestroy`. One that runs ends with its last launch.

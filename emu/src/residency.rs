@@ -1,9 +1,10 @@
 //! Which blocks are resident on which multiprocessor, and whose turn it is.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use slabfence_emu_exec::{
-    Cta, Env, Fast, Fault, GlobalMemory, Kernel, Launch, MemoryFault, Region, Step,
+    Cta, Env, Fast, Fault, GlobalMemory, Kernel, Launch, MemoryFault, Region, Step, WaitReason,
 };
 
 use crate::engine::OpId;
@@ -14,6 +15,8 @@ use crate::world::World;
 
 /// Instructions that a warp runs before the next one has its turn.
 const FUEL: u32 = 256;
+/// Rounds of polling before it is looked at whether anything changes at all.
+const QUIET_ROUNDS: u32 = 8;
 /// 32-bit registers of a multiprocessor.
 pub(crate) const REGISTERS: u32 = 65536;
 /// Shared memory that the system takes from every resident block, bytes.
@@ -106,7 +109,7 @@ pub(crate) enum Turn {
     Empty,
     /// The budget is spent.
     Ran,
-    /// Every warp that can run polled, for a whole round.
+    /// Every warp that can run polls, and nothing has changed for some rounds.
     Polled,
     /// A grid's last block ended.
     Finished(OpId),
@@ -124,6 +127,10 @@ pub(crate) struct Residency {
     cursor: (usize, usize),
     /// Whether a warp did more than poll since the round began.
     moved: bool,
+    /// Rounds in a row in which every warp ended its turn polling.
+    quiet: u32,
+    /// Where all warps were when this was last looked at: a warp may get something done and end its turn polling.
+    places: u64,
     /// Whether a grid came or room was freed since blocks were last placed.
     stale: bool,
     clock: u64,
@@ -140,6 +147,8 @@ impl Residency {
             residents: Vec::new(),
             cursor: (0, 0),
             moved: false,
+            quiet: 0,
+            places: 0,
             stale: false,
             clock: 0,
         }
@@ -230,7 +239,7 @@ impl Residency {
                 if self.residents.is_empty() {
                     return Turn::Empty;
                 }
-                if !std::mem::take(&mut self.moved) {
+                if self.round_was_idle() {
                     return Turn::Polled;
                 }
                 continue;
@@ -272,6 +281,32 @@ impl Residency {
             }
         }
         Turn::Ran
+    }
+
+    /// Whether nothing has changed for some rounds, as the one that ends now.
+    fn round_was_idle(&mut self) -> bool {
+        if std::mem::take(&mut self.moved) {
+            self.quiet = 0;
+            return false;
+        }
+        self.quiet += 1;
+        if self.quiet < QUIET_ROUNDS {
+            return false;
+        }
+        self.quiet = 0;
+        let mut hasher = DefaultHasher::new();
+        for state in self
+            .residents
+            .iter()
+            .flat_map(|resident| resident.cta.waits())
+        {
+            (state.warp, state.lanes, state.pc).hash(&mut hasher);
+            if let WaitReason::Polling { addr, seen } = state.reason {
+                (addr, seen).hash(&mut hasher);
+            }
+        }
+        let places = hasher.finish();
+        std::mem::replace(&mut self.places, places) == places
     }
 
     /// A block ended: frees its room; gives the operation if it was the grid's last.

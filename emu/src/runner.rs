@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{OpId, Progress};
 use crate::machine::State;
+use crate::slots;
 
 /// Warp-instructions between two moments at which callers may have the lock.
 const QUANTUM: u64 = 4096;
 /// How long the runner waits for a caller who wants the lock before it takes it again.
 const COURTESY: Duration = Duration::from_micros(200);
-/// Rounds of mere polling after which the runner sleeps instead of only yielding.
-const PATIENT_ROUNDS: u32 = 64;
+/// Reports of mere polling after which the runner sleeps instead of only yielding.
+const PATIENT_ROUNDS: u32 = 16;
 /// How long it sleeps then. The polled word may be another process's to write.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -166,6 +167,7 @@ pub(crate) fn run(shared: &Shared) {
 
 /// Body of the thread that calls host functions and destructors.
 pub(crate) fn call(shared: &Shared) {
+    slots::refuse_calls_here();
     let mut state = shared.take();
     while !state.stop {
         let Some((callback, op)) = state.engine.calls.pop_front() else {

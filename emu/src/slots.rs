@@ -2,7 +2,7 @@
 //!
 //! Driver functions carry no argument that says whose they are, so every function exists once per slot.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -90,8 +90,16 @@ impl Call<'_> {
 }
 
 thread_local! {
+    /// Whether this is a thread on which a machine calls host functions, which must not call the driver.
+    static CALLS_BACK: Cell<bool> = const { Cell::new(false) };
+
     /// What each machine keeps about this thread, by the machine's id.
     static THREADS: RefCell<Vec<(u64, Thread)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes this thread one on which driver calls are refused, as the driver does in host functions and destructors.
+pub(crate) fn refuse_calls_here() {
+    CALLS_BACK.set(true);
 }
 
 /// Runs the body of a driver function on the machine of a slot; gives the driver's code, 0 for success.
@@ -100,6 +108,13 @@ pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status)
         Slot::Taken(shared) => shared.clone(),
         _ => return Code::DEINITIALIZED.0,
     };
+    if CALLS_BACK.get() {
+        shared
+            .lock()
+            .faults
+            .push("a host function or destructor called the driver".to_owned());
+        return Code::NOT_PERMITTED.0;
+    }
     let run = || {
         THREADS.with_borrow_mut(|threads| {
             let at = threads

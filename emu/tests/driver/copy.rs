@@ -10,7 +10,7 @@ fn pageable_memory_is_read_before_an_asynchronous_copy_returns() {
     let gpu = Gpu::new(1);
     let (stream, at, gate) = (gpu.stream(), gpu.alloc(8), Gate::new());
     gate.close_stream(&gpu, stream);
-    let mut words = vec![1u32, 2];
+    let mut words = [1u32, 2];
     ok!((gpu.api.cuMemcpyHtoDAsync)(
         at,
         words.as_ptr().cast(),

@@ -253,3 +253,39 @@ fn the_legacy_stream_is_not_destroyed() {
     );
     gpu.clean();
 }
+
+/// What a host function that calls the driver needs, and what it got.
+struct Caller {
+    query: pfn::cuCtxSynchronize,
+    answer: std::sync::atomic::AtomicU32,
+}
+
+unsafe extern "C" fn call_the_driver(caller: *mut c_void) {
+    // SAFETY: the test keeps the caller until the stream is idle.
+    let caller = unsafe { &*caller.cast::<Caller>() };
+    let code = code!((caller.query)());
+    caller.answer.store(code.0, Ordering::Release);
+}
+
+#[test]
+fn a_host_function_must_not_call_the_driver() {
+    let gpu = Gpu::new(1);
+    let stream = gpu.stream();
+    let caller = Caller {
+        query: gpu.api.cuCtxSynchronize,
+        answer: std::sync::atomic::AtomicU32::new(0),
+    };
+    let argument = (&raw const caller).cast_mut().cast();
+    ok!((gpu.api.cuLaunchHostFunc)(
+        stream,
+        Some(call_the_driver),
+        argument
+    ));
+    gpu.sync(stream);
+    let answer = CUresult(caller.answer.load(Ordering::Acquire));
+    assert_eq!(answer, CUresult::CUDA_ERROR_NOT_PERMITTED);
+    assert_eq!(
+        gpu.machine.faults(),
+        ["a host function or destructor called the driver"]
+    );
+}
