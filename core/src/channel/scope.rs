@@ -32,7 +32,7 @@ struct Active {
 }
 
 /// The stream that a scope belongs to. Handles are recycled; ids, where the driver has them, are not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 struct Owner {
     handle: CUstream,
     id: Option<u64>,
@@ -44,6 +44,13 @@ impl Owner {
             handle: stream.raw(),
             id: stream.id()?,
         })
+    }
+
+    /// Whether it is this stream. One that captures has only its handle to show: the driver refuses to tell its id
+    /// (error 900 on driver 580). So a host that destroys the owner stream inside the scope and captures on another
+    /// with the recycled handle is not found out; before the capture begins it is.
+    fn is(&self, stream: &Stream, captures: bool) -> Result<bool> {
+        Ok(self.handle == stream.raw() && (captures || self.id == stream.id()?))
     }
 }
 
@@ -206,7 +213,7 @@ pub(crate) fn route(channel: &Channel, stream: &Stream, operation: &'static str)
             capture: None,
         });
     };
-    if Owner::of(stream)? != scope.owner {
+    if !scope.owner.is(stream, capture.is_some())? {
         return Err(refuse(format!(
             "capture scope '{}' is active on this thread and belongs to another stream; issue its operations on that stream",
             scope.label

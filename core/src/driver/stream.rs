@@ -99,6 +99,7 @@ impl Stream {
     }
 
     /// The driver's identity of the stream, which is never reused. `None` where the driver has none (before CUDA 12.0).
+    /// Not to be asked of a stream that captures: the driver refuses.
     pub fn id(&self) -> Result<Option<u64>> {
         let Some(get_id) = self.device.api().cuStreamGetId else {
             return Ok(None);
