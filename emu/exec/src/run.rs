@@ -31,6 +31,10 @@ pub(crate) enum Outcome {
     },
 }
 
+/// How many instructions the lowest fragment may run before the others get a turn: it may wait for them in a loop
+/// that does not look like one (without strong loads). Long, so that lanes in loops of different length meet behind.
+const PATIENCE: u32 = 1 << 14;
+
 /// What one warp runs in.
 pub(crate) struct Run<'a, 'e, M, H> {
     pub(crate) code: &'a Code,
@@ -68,7 +72,13 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
                     Outcome::Blocked
                 };
             };
-            if let Some(outcome) = self.fragment(fragment) {
+            let before = *self.fuel;
+            let outcome = self.fragment(fragment);
+            self.warp.favoured = match self.warp.fragments.len() {
+                0 | 1 => 0,
+                _ => self.warp.favoured.saturating_add(before - *self.fuel),
+            };
+            if let Some(outcome) = outcome {
                 return outcome;
             }
         }
@@ -87,22 +97,7 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
                 return None;
             }
             if *self.fuel == 0 {
-                // Behind its siblings, should it never stop: they may be who it waits for.
-                let standing = if alone {
-                    Standing::Ready
-                } else {
-                    Standing::Yielded
-                };
-                self.warp.park(pc, current.lanes, standing, current.poll);
-                if !self
-                    .warp
-                    .fragments
-                    .iter()
-                    .any(|fragment| fragment.standing == Standing::Ready)
-                {
-                    self.warp.wake_yielded();
-                }
-                return Some(Outcome::Spent);
+                return Some(self.spent(pc, &current));
             }
             *self.fuel -= 1;
             let inst = &code.insts[pc as usize];
@@ -165,6 +160,21 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
                 }
             }
         }
+    }
+
+    /// The fuel ends in the middle of a fragment.
+    fn spent(&mut self, pc: u32, current: &Fragment) -> Outcome {
+        let standing = match self.warp.favoured > PATIENCE {
+            false => Standing::Ready,
+            true => {
+                // Those who stepped back before had their turn as siblings.
+                self.warp.favoured = 0;
+                self.warp.wake_yielded();
+                Standing::Yielded
+            }
+        };
+        self.warp.park(pc, current.lanes, standing, current.poll);
+        Outcome::Spent
     }
 
     /// An instruction that does more than compute.

@@ -71,6 +71,8 @@ pub(crate) struct Warp {
     /// Lanes that have not ended.
     pub(crate) live: u32,
     pub(crate) regions: RegionCache,
+    /// Instructions that one fragment ran while others could have.
+    pub(crate) favoured: u32,
     sightings: Vec<Sighting>,
     next_sighting: usize,
 }
@@ -112,6 +114,7 @@ impl Warp {
             }],
             live,
             regions: RegionCache::default(),
+            favoured: 0,
             sightings: Vec::new(),
             next_sighting: 0,
         }

@@ -1,9 +1,16 @@
 //! PTX texts run and their results compared with exact values.
 
+mod atomics;
+mod barriers;
 mod bits;
 mod comparisons;
+mod control;
 mod conversions;
+mod faults;
 mod floats;
+mod hooks;
 mod integers;
+mod memory;
 mod slice;
 mod support;
+mod warps;
