@@ -1,9 +1,18 @@
 //! Why a command ends without success, and with which exit status.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::process::ExitCode;
 
 use slabfence::Error;
+
+/// Phases of a pool's creation that fail for what the user asked for.
+const USE_PHASES: [&str; 4] = [
+    "create: arguments",
+    "create: contract",
+    "create: devices",
+    "create: capability",
+];
 
 /// Why a command did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,36 +38,82 @@ impl Failure {
         }
     }
 
-    /// One failure for what several ranks met: each different message once, with the ranks that gave it. `None` when no
-    /// rank failed.
-    pub fn of_ranks(failures: &[Option<Failure>]) -> Option<Failure> {
-        let mut messages: Vec<(&Failure, Vec<usize>)> = Vec::new();
-        for (rank, failure) in failures.iter().enumerate() {
-            let Some(failure) = failure else { continue };
-            match messages.iter_mut().find(|(known, _)| *known == failure) {
-                Some((_, ranks)) => ranks.push(rank),
-                None => messages.push((failure, vec![rank])),
+    /// One failure for what the ranks of a group of `world` met; `errors` has an entry for each rank that failed. Each
+    /// message is told once, with the ranks that it is of. Verdicts count for the ranks that they name.
+    pub fn of_ranks(errors: &[(usize, RankError)], world: usize) -> Self {
+        let mut by_rank: BTreeMap<usize, Failure> = BTreeMap::new();
+        for (rank, error) in errors {
+            match error {
+                RankError::Library(Error::Setup { .. }) => {}
+                RankError::Library(error) => {
+                    by_rank.insert(*rank, error.into());
+                }
+                RankError::Panic(words) => {
+                    by_rank.insert(*rank, Self::Fault(format!("it panicked: {words}")));
+                }
             }
         }
-        let all = failures.len();
-        let line = |(failure, ranks): &(&Failure, Vec<usize>)| {
+        for (_, error) in errors {
+            let RankError::Library(error @ Error::Setup { phase, failures }) = error else {
+                continue;
+            };
+            for (rank, words) in failures {
+                let words = format!("{phase}: {words}");
+                let failure = match is_use(error) {
+                    true => Self::Use(words),
+                    false => Self::Fault(words),
+                };
+                by_rank.entry(rank.index()).or_insert(failure);
+            }
+        }
+        Self::told_once(&by_rank, world)
+    }
+
+    fn told_once(by_rank: &BTreeMap<usize, Failure>, world: usize) -> Self {
+        let mut messages: Vec<(&str, Vec<usize>)> = Vec::new();
+        for (&rank, failure) in by_rank {
+            match messages
+                .iter_mut()
+                .find(|(known, _)| *known == failure.words())
+            {
+                Some((_, ranks)) => ranks.push(rank),
+                None => messages.push((failure.words(), vec![rank])),
+            }
+        }
+        let lines = messages.iter().map(|(words, ranks)| {
             let numbers: Vec<String> = ranks.iter().map(usize::to_string).collect();
             match ranks.len() {
-                1 => format!("rank {}: {}", numbers[0], failure.words()),
-                n if n == all => format!("all {n} ranks: {}", failure.words()),
-                _ => format!("ranks {}: {}", numbers.join(", "), failure.words()),
+                n if n == world => format!("all {n} ranks: {words}"),
+                1 => format!("rank {}: {words}", numbers[0]),
+                _ => format!("ranks {}: {words}", numbers.join(", ")),
             }
-        };
-        let words = messages.iter().map(line).collect::<Vec<_>>().join("\n");
-        let first = messages.first()?;
-        // Bad input that some ranks saw as a fault of another rank is still bad input.
-        let any_use = messages
-            .iter()
-            .any(|(failure, _)| matches!(failure, Self::Use(_)));
-        Some(match (any_use, first) {
-            (true, _) => Self::Use(words),
-            (false, _) => Self::Fault(words),
-        })
+        });
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        // What is bad input on one rank may look like a fault of that rank to the others.
+        match by_rank
+            .values()
+            .any(|failure| matches!(failure, Self::Use(_)))
+        {
+            true => Self::Use(lines),
+            false => Self::Fault(lines),
+        }
+    }
+}
+
+/// How a rank's thread ended.
+#[derive(Debug)]
+pub enum RankError {
+    /// With an error of the library.
+    Library(Error),
+    /// With a panic; its words.
+    Panic(String),
+}
+
+fn is_use(error: &Error) -> bool {
+    match error {
+        Error::Argument { .. } | Error::Refused { .. } | Error::Load(_) => true,
+        Error::Setup { phase, .. } => USE_PHASES.contains(phase),
+        _ => false,
     }
 }
 
@@ -68,40 +123,86 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        let words = error.to_string();
+        match is_use(error) {
+            true => Self::Use(words),
+            false => Self::Fault(words),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let words = error.to_string();
-        match error {
-            Error::Argument { .. } | Error::Refused { .. } | Error::Load(_) => Self::Use(words),
-            Error::Setup {
-                phase: "arguments" | "capability" | "contract",
-                ..
-            } => Self::Use(words),
-            _ => Self::Fault(words),
-        }
+        Self::from(&error)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slabfence::group::Rank;
+
+    fn argument(what: &str) -> RankError {
+        RankError::Library(Error::Argument {
+            operation: "op",
+            what: what.to_owned(),
+        })
+    }
+
+    fn verdict(phase: &'static str, failures: &[(u32, &str)]) -> RankError {
+        let failures = failures
+            .iter()
+            .map(|&(rank, words)| (Rank(rank), words.to_owned()));
+        RankError::Library(Error::Setup {
+            phase,
+            failures: failures.collect(),
+        })
+    }
+
+    fn of(errors: Vec<RankError>) -> Failure {
+        let world = errors.len();
+        Failure::of_ranks(&errors.into_iter().enumerate().collect::<Vec<_>>(), world)
+    }
 
     #[test]
-    fn ranks_with_the_same_words_are_named_together() {
-        let bad = |words: &str| Some(Failure::Use(words.to_owned()));
-        assert_eq!(Failure::of_ranks(&[None, None]), None);
-        let all = Failure::of_ranks(&[bad("x"), bad("x"), bad("x")]);
-        assert_eq!(all, bad("all 3 ranks: x"));
-        let some = Failure::of_ranks(&[bad("x"), None, bad("x"), bad("y")]);
-        assert_eq!(some, bad("ranks 0, 2: x\nrank 3: y"));
-        let fault = Some(Failure::Fault("z".to_owned()));
+    fn what_all_ranks_met_is_told_once() {
+        let all = of(vec![argument("x"), argument("x"), argument("x")]);
+        assert_eq!(all, Failure::Use("all 3 ranks: op: x".to_owned()));
+        let some = of(vec![argument("x"), argument("y"), argument("x")]);
         assert_eq!(
-            Failure::of_ranks(&[fault.clone(), None]),
-            Some(Failure::Fault("rank 0: z".to_owned()))
+            some,
+            Failure::Use("ranks 0, 2: op: x\nrank 1: op: y".to_owned())
         );
+    }
+
+    #[test]
+    fn a_verdict_tells_the_words_of_the_ranks_that_failed() {
+        let seen = || verdict("create: capability", &[(1, "no")]);
+        let failure = of(vec![seen(), seen(), seen()]);
         assert_eq!(
-            Failure::of_ranks(&[fault, bad("x")]),
-            bad("rank 0: z\nrank 1: x")
+            failure,
+            Failure::Use("rank 1: create: capability: no".to_owned())
+        );
+        let seen = || verdict("step", &[(1, "op: no")]);
+        let failure = of(vec![seen(), argument("no"), seen()]);
+        assert_eq!(failure, Failure::Use("rank 1: op: no".to_owned()));
+        let seen = || verdict("close: drain", &[(0, "late"), (1, "late")]);
+        let failure = of(vec![seen(), seen()]);
+        assert_eq!(
+            failure,
+            Failure::Fault("all 2 ranks: close: drain: late".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_panic_is_a_fault_of_its_rank() {
+        let errors = [(2, RankError::Panic("boom".to_owned()))];
+        let failure = Failure::of_ranks(&errors, 3);
+        assert_eq!(
+            failure,
+            Failure::Fault("rank 2: it panicked: boom".to_owned())
         );
     }
 }

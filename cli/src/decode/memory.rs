@@ -1,8 +1,9 @@
-//! One rank's device memory, and where the arrays of a step lie in it.
+//! One rank's device memory.
 
 use slabfence::driver::{Device, DeviceBuffer, DevicePtr, PinnedBuffer};
 use slabfence::{Error, Result};
 
+use super::extents::Extents;
 use super::setup::Setup;
 use super::shard;
 use super::workload::{Cache, SETS};
@@ -11,54 +12,6 @@ use super::workload::{Cache, SETS};
 const RING_BYTES: usize = 16 << 20;
 /// Most replays between two comparisons.
 const RING_ENTRIES: usize = 64;
-
-/// Byte counts of one batch size's arrays. Everything of a step that a check looks at is one block, so that one copy
-/// fetches it: the gathered queries of every layer, those of the extra gather, the outputs of every layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extents {
-    /// Layers of the graph.
-    pub layers: usize,
-    /// One layer's queries of one rank.
-    pub queries: usize,
-    /// One layer's queries of all ranks.
-    pub gathered: usize,
-    /// One layer's outputs of one rank.
-    pub output: usize,
-}
-
-impl Extents {
-    /// For `batch` tokens.
-    pub fn new(setup: &Setup<'_>, batch: usize) -> Self {
-        let data = setup.data;
-        let own = batch * setup.own_heads();
-        Self {
-            layers: setup.layers,
-            queries: own * data.query_row(),
-            gathered: batch * data.heads * data.query_row(),
-            output: own * data.value_row(),
-        }
-    }
-
-    /// All layers' queries of one rank.
-    pub fn inputs(&self) -> usize {
-        self.layers * self.queries
-    }
-
-    /// Where gather `index` puts its result; the one after the layers' is the extra gather.
-    pub fn gathered_at(&self, index: usize) -> usize {
-        index * self.gathered
-    }
-
-    /// Where layer `layer` puts its output.
-    pub fn output_at(&self, layer: usize) -> usize {
-        (self.layers + 1) * self.gathered + layer * self.output
-    }
-
-    /// The whole block.
-    pub fn results(&self) -> usize {
-        self.output_at(self.layers)
-    }
-}
 
 /// Keys and values of one rank's shard of one layer, in device memory.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod element;
+mod extents;
 mod input;
 mod memory;
 mod model;
@@ -12,6 +13,7 @@ mod report;
 mod setup;
 mod shard;
 mod step;
+mod text;
 mod time;
 mod workload;
 
@@ -26,7 +28,7 @@ use setup::Setup;
 use workload::Workload;
 
 use crate::driver::{self, Opened, Wish};
-use crate::failure::Failure;
+use crate::failure::{Failure, RankError};
 
 /// Ranks of a group.
 const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
@@ -103,25 +105,28 @@ fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report
 /// Runs every rank as a thread. Results by rank, then by batch size.
 fn on_threads(setup: &Setup<'_>, opened: &Opened) -> Result<Vec<Vec<BatchResult>>, Failure> {
     let members = ThreadBootstrap::world(setup.ranks as u32);
-    let outcomes: Vec<Result<Vec<BatchResult>, Failure>> = thread::scope(|scope| {
+    let outcomes: Vec<Result<Vec<BatchResult>, RankError>> = thread::scope(|scope| {
         let spawn = |(member, &ordinal)| {
             scope.spawn(move || rank::run(setup, &opened.driver, member, ordinal))
         };
         let ranks: Vec<_> = members.into_iter().zip(&opened.places).map(spawn).collect();
         let joined = ranks.into_iter().map(|rank| match rank.join() {
-            Ok(outcome) => outcome.map_err(Failure::from),
-            Err(panic) => Err(Failure::Fault(format!("it panicked: {}", words_of(panic)))),
+            Ok(outcome) => outcome.map_err(RankError::Library),
+            Err(panic) => Err(RankError::Panic(words_of(panic))),
         });
         joined.collect()
     });
-    let failures: Vec<Option<Failure>> = outcomes
-        .iter()
-        .map(|outcome| outcome.as_ref().err().cloned())
-        .collect();
-    match Failure::of_ranks(&failures) {
-        Some(failure) => Err(failure),
-        None => Ok(outcomes.into_iter().flatten().collect()),
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
+    for (rank, outcome) in outcomes.into_iter().enumerate() {
+        match outcome {
+            Ok(result) => results.push(result),
+            Err(error) => errors.push((rank, error)),
+        }
     }
+    if errors.is_empty() {
+        return Ok(results);
+    }
+    Err(Failure::of_ranks(&errors, setup.ranks))
 }
 
 fn words_of(panic: Box<dyn std::any::Any + Send>) -> String {

@@ -1,7 +1,7 @@
 //! What one rank does, from its device to its results.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slabfence::attention::AttentionKernels;
 use slabfence::channel::{Channel, Pool};
@@ -10,7 +10,8 @@ use slabfence::group::{Group, Rank, ThreadBootstrap};
 use slabfence::health::Health;
 use slabfence::{Error, Result};
 
-use super::memory::{Extents, Memory};
+use super::extents::Extents;
+use super::memory::Memory;
 use super::setup::{EAGER, Setup, graph_channel};
 use super::step::Step;
 use super::time::{self, Times};
@@ -20,6 +21,8 @@ use super::{reference, shard};
 /// How long a rank waits for the others between two stages. A rank that ends early wakes them at once; this is for one
 /// that is busy with its reference.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Seconds that an emulated run may take without a word.
+const LONG_RUN: f64 = 120.0;
 
 /// What came of one batch size on one rank.
 #[derive(Debug)]
@@ -79,10 +82,11 @@ fn work(setup: &Setup<'_>, pool: &Pool, group: &Group, me: Rank) -> Result<Vec<B
     batches.map(|&batch| worker.run_batch(batch)).collect()
 }
 
-/// A result that counts only if every rank has one.
+/// A result that counts only if every rank has one. A rank that failed keeps its own error.
 fn together<T>(group: &Group, stage: &'static str, result: Result<T>) -> Result<T> {
-    group.verdict(stage, &result)?;
-    result
+    let verdict = group.verdict(stage, &result);
+    let value = result?;
+    verdict.map(|()| value)
 }
 
 /// One rank with everything that it needs.
@@ -108,7 +112,9 @@ impl Worker<'_> {
             channel: &self.channel,
             stream: &self.stream,
         };
+        let begin = Instant::now();
         let eager = together(self.group, "eager pass", self.eager(&step))?;
+        self.announce(batch, begin.elapsed() / SETS as u32);
         let (graph, mut exec) = together(self.group, "capture", self.capture(&step))?;
         let replayed = self.replay(&step, &mut exec, &eager);
         let difference = together(self.group, "replay", replayed)?;
@@ -137,6 +143,17 @@ impl Worker<'_> {
             expected,
             times,
         })
+    }
+
+    /// Says beforehand that an emulated run will be long; `step` is the time of one step.
+    fn announce(&self, batch: usize, step: Duration) {
+        let replays = self.setup.replays;
+        let whole = step.as_secs_f64() * replays as f64;
+        if self.rank == 0 && self.pool.device().driver().is_emulated() && whole > LONG_RUN {
+            log::warn!(
+                "batch {batch}: {replays} replays will take some {whole:.0} s on the emulated machine; ask for fewer with --replays"
+            );
+        }
     }
 
     /// Runs every query set without a graph. The blocks of results.
@@ -194,8 +211,8 @@ impl Worker<'_> {
             for entry in 0..now {
                 let block = self.block(step, entry)?;
                 let eager = &eager[(done + entry) % SETS];
-                if difference.is_none() && block != *eager {
-                    difference = Some(describe(&step.extents, done + entry, eager, &block));
+                if difference.is_none() {
+                    difference = step.extents.first_difference(done + entry, eager, &block);
                 }
             }
             done += now;
@@ -285,27 +302,4 @@ impl Worker<'_> {
         let layers = (0..self.setup.layers).map(|layer| &distinct[layer % distinct.len()]);
         layers.flatten().copied().collect()
     }
-}
-
-/// Where a replay's block first differs from the eager pass's.
-fn describe(extents: &Extents, replay: usize, eager: &[u8], block: &[u8]) -> String {
-    let place = eager
-        .iter()
-        .zip(block)
-        .position(|(a, b)| a != b)
-        .unwrap_or(0);
-    let what = if place < extents.output_at(0) {
-        let index = place / extents.gathered;
-        format!(
-            "byte {} of gather {index}",
-            place - extents.gathered_at(index)
-        )
-    } else {
-        let layer = (place - extents.output_at(0)) / extents.output;
-        format!(
-            "byte {} of the output of layer {layer}",
-            place - extents.output_at(layer)
-        )
-    };
-    format!("replay {replay} differs from the eager pass at {what}")
 }

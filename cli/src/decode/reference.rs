@@ -182,6 +182,9 @@ mod tests {
         all
     }
 
+    /// What a rank's partial outputs count, by the log-sum-exps of all.
+    type Weight<'a> = &'a dyn Fn(usize, &[f64]) -> f64;
+
     fn right(rank: usize, lse: &[f64]) -> f64 {
         let most = lse.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         (lse[rank] - most).exp()
@@ -238,7 +241,7 @@ mod tests {
             let tokens = data.tokens_of(0, 1);
             for layer in &data.layers {
                 let whole = by_formula(&data, layer, tokens.clone());
-                let wrong: [&dyn Fn(usize, &[f64]) -> f64; 3] = [
+                let wrong: [Weight; 3] = [
                     &|_, _| 1.0,
                     &|rank, lse| right((rank + 1) % lse.len(), lse),
                     &|rank, lse| right(rank, lse).powf(std::f64::consts::LN_2),

@@ -1,6 +1,4 @@
-//! What a run says at its end, as text and as JSON.
-
-use std::fmt;
+//! The outcome of a run, judged. As JSON it is one object; as text see [`text`](super::text).
 
 use serde::Serialize;
 
@@ -12,52 +10,52 @@ use crate::driver::Opened;
 /// The outcome of a run. The JSON object has these fields; times are there only when they were measured on a GPU.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    driver: String,
-    emulated: bool,
+    pub(super) driver: String,
+    pub(super) emulated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    emulated_because: Option<String>,
-    devices: Vec<String>,
-    data: String,
-    element: &'static str,
-    ranks: usize,
-    heads: usize,
-    keys: usize,
-    transport: &'static str,
-    sharding: &'static str,
-    layers: usize,
-    operations: usize,
-    replays: usize,
-    kernel_nodes_per_operation: f64,
-    gathered_exact: bool,
-    bit_identical_eager_and_graph: bool,
-    max_abs_error: f64,
-    tolerance: f64,
-    ok: bool,
-    batches: Vec<Batch>,
+    pub(super) emulated_because: Option<String>,
+    pub(super) devices: Vec<String>,
+    pub(super) data: String,
+    pub(super) element: &'static str,
+    pub(super) ranks: usize,
+    pub(super) heads: usize,
+    pub(super) keys: usize,
+    pub(super) transport: &'static str,
+    pub(super) sharding: &'static str,
+    pub(super) layers: usize,
+    pub(super) operations: usize,
+    pub(super) replays: usize,
+    pub(super) kernel_nodes_per_operation: f64,
+    pub(super) gathered_exact: bool,
+    pub(super) bit_identical_eager_and_graph: bool,
+    pub(super) max_abs_error: f64,
+    pub(super) tolerance: f64,
+    pub(super) ok: bool,
+    pub(super) batches: Vec<Batch>,
     #[serde(skip)]
-    shards: Vec<usize>,
+    pub(super) shards: Vec<usize>,
     #[serde(skip)]
-    time_asked: bool,
+    pub(super) time_asked: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Batch {
-    batch: usize,
-    kernel_nodes_per_operation: f64,
-    gathered_exact: bool,
-    bit_identical_eager_and_graph: bool,
+pub(super) struct Batch {
+    pub(super) batch: usize,
+    pub(super) kernel_nodes_per_operation: f64,
+    pub(super) gathered_exact: bool,
+    pub(super) bit_identical_eager_and_graph: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    differences: Vec<String>,
-    max_abs_error: f64,
+    pub(super) differences: Vec<String>,
+    pub(super) max_abs_error: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    gpu_microseconds: Option<Microseconds>,
+    pub(super) gpu_microseconds: Option<Microseconds>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Microseconds {
-    gather: f64,
-    reduce_scatter: f64,
-    step: f64,
+pub(super) struct Microseconds {
+    pub(super) gather: f64,
+    pub(super) reduce_scatter: f64,
+    pub(super) step: f64,
 }
 
 impl Report {
@@ -74,21 +72,19 @@ impl Report {
             .enumerate()
             .map(|(index, &batch)| {
                 let ranks: Vec<&BatchResult> = results.iter().map(|rank| &rank[index]).collect();
-                judge(setup, batch, &ranks)
+                judge(setup.layers, setup.operations(), batch, &ranks)
             })
             .collect();
         let data = setup.data;
         let tolerance = data.tolerance();
         let most = |of: fn(&Batch) -> f64| batches.iter().map(of).fold(0.0, f64::max);
         let max_abs_error = most(|batch| batch.max_abs_error);
-        let kernel_nodes_per_operation = most(|batch| batch.kernel_nodes_per_operation);
+        let nodes = batches.iter().map(|batch| batch.kernel_nodes_per_operation);
+        let kernel_nodes_per_operation = farthest_from_one(nodes);
         let gathered_exact = batches.iter().all(|batch| batch.gathered_exact);
         let identical = batches
             .iter()
             .all(|batch| batch.bit_identical_eager_and_graph);
-        let one_node = batches
-            .iter()
-            .all(|batch| batch.kernel_nodes_per_operation == 1.0);
         let shards =
             (0..setup.ranks).map(|rank| setup.sharding.keys_of(rank, setup.ranks, data.keys).len());
         Self {
@@ -111,7 +107,7 @@ impl Report {
             bit_identical_eager_and_graph: identical,
             max_abs_error,
             tolerance,
-            ok: gathered_exact && identical && one_node && max_abs_error <= tolerance,
+            ok: batches.iter().all(|batch| batch.right(tolerance)),
             batches,
             shards: shards.collect(),
             time_asked,
@@ -124,11 +120,10 @@ impl Report {
     }
 }
 
-fn judge(setup: &Setup<'_>, batch: usize, ranks: &[&BatchResult]) -> Batch {
+fn judge(layers: usize, operations: usize, batch: usize, ranks: &[&BatchResult]) -> Batch {
     // Attention is no operation of ours; it has one node a layer.
-    let of_operations = |rank: &&BatchResult| {
-        (rank.kernel_nodes as f64 - setup.layers as f64) / setup.operations() as f64
-    };
+    let of_operations =
+        |rank: &&BatchResult| (rank.kernel_nodes as f64 - layers as f64) / operations as f64;
     let differences = ranks.iter().enumerate().filter_map(|(rank, result)| {
         let words = result.difference.as_ref()?;
         Some(format!("rank {rank}: {words}"))
@@ -140,7 +135,7 @@ fn judge(setup: &Setup<'_>, batch: usize, ranks: &[&BatchResult]) -> Batch {
         .reduce(Times::slowest);
     Batch {
         batch,
-        kernel_nodes_per_operation: ranks.iter().map(of_operations).fold(0.0, f64::max),
+        kernel_nodes_per_operation: farthest_from_one(ranks.iter().map(of_operations)),
         gathered_exact: ranks.iter().all(|rank| rank.gathered_exact),
         bit_identical_eager_and_graph: differences.is_empty(),
         differences,
@@ -156,140 +151,85 @@ fn judge(setup: &Setup<'_>, batch: usize, ranks: &[&BatchResult]) -> Batch {
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |name: &str, value: String| writeln!(f, "{name:<12}{value}");
-        line("driver", self.driver.clone())?;
-        if self.emulated {
-            let why = match &self.emulated_because {
-                Some(why) => format!("no real driver was used: {why}"),
-                None => "as asked".to_owned(),
-            };
-            line("", format!("EMULATED on the CPU, {why}"))?;
-        }
-        line(
-            "devices",
-            format!("{}: {}", self.devices.len(), grouped(&self.devices)),
-        )?;
-        let keys: Vec<String> = self.shards.iter().map(usize::to_string).collect();
-        line(
-            "ranks",
-            format!(
-                "{} threads, {} of {} heads each; {} keys, {}: {}",
-                self.ranks,
-                self.heads / self.ranks,
-                self.heads,
-                self.keys,
-                self.sharding,
-                keys.join(" + ")
-            ),
-        )?;
-        line("data", format!("{}, {}", self.data, self.element))?;
-        line(
-            "operations",
-            format!(
-                "{} in a graph of {} ({}), {} kernel node each",
-                self.operations,
-                if self.layers == 1 {
-                    "1 layer".to_owned()
-                } else {
-                    format!("{} layers", self.layers)
-                },
-                self.transport,
-                self.kernel_nodes_per_operation
-            ),
-        )?;
-        line(
-            "replays",
-            format!(
-                "{} of each graph, every one compared with the eager pass",
-                self.replays
-            ),
-        )?;
-        for batch in &self.batches {
-            line(
-                &format!("batch {}", batch.batch),
-                batch.words(self.tolerance),
-            )?;
-            for difference in &batch.differences {
-                line("", difference.clone())?;
-            }
-            if let Some(times) = batch.gpu_microseconds {
-                line(
-                    "",
-                    format!(
-                        "GPU time in a graph, slowest rank: gather {:.2} us, reduce-scatter {:.2} us, whole step {:.2} us",
-                        times.gather, times.reduce_scatter, times.step
-                    ),
-                )?;
-            }
-        }
-        if self.time_asked && self.emulated {
-            line("time", "not measured: the machine is EMULATED".to_owned())?;
-        }
-        line(
-            "error",
-            format!(
-                "{:.3e} at most, {:.3e} allowed",
-                self.max_abs_error, self.tolerance
-            ),
-        )?;
-        write!(
-            f,
-            "{:<12}{}",
-            "result",
-            if self.ok { "ok" } else { "WRONG" }
-        )
-    }
+/// The number that is most wrong, where one is right.
+fn farthest_from_one(numbers: impl Iterator<Item = f64>) -> f64 {
+    let wrong = |x: &f64| (x - 1.0).abs();
+    let most = numbers.max_by(|a, b| wrong(a).total_cmp(&wrong(b)));
+    most.unwrap_or(0.0)
 }
 
 impl Batch {
-    fn words(&self, tolerance: f64) -> String {
-        format!(
-            "gathered heads {}, eager and graph {}, largest error {:.3e}{}",
-            if self.gathered_exact {
-                "exact"
-            } else {
-                "WRONG"
-            },
-            if self.bit_identical_eager_and_graph {
-                "bit-identical"
-            } else {
-                "DIFFERENT"
-            },
-            self.max_abs_error,
-            if self.max_abs_error <= tolerance {
-                ""
-            } else {
-                ": TOO LARGE"
-            }
-        )
+    fn right(&self, tolerance: f64) -> bool {
+        self.gathered_exact
+            && self.bit_identical_eager_and_graph
+            && self.kernel_nodes_per_operation == 1.0
+            && self.max_abs_error <= tolerance
     }
-}
-
-/// Equal names once, with their number.
-fn grouped(names: &[String]) -> String {
-    let mut counts: Vec<(&String, usize)> = Vec::new();
-    for name in names {
-        match counts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((name, 1)),
-        }
-    }
-    let parts = counts.iter().map(|(name, count)| match count {
-        1 => (*name).clone(),
-        _ => format!("{count} x {name}"),
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn result() -> BatchResult {
+        BatchResult {
+            kernel_nodes: 7,
+            gathered_exact: true,
+            difference: None,
+            max_abs_error: 5e-5,
+            outputs: Vec::new(),
+            expected: Vec::new(),
+            times: None,
+        }
+    }
+
+    /// Two layers: five operations and two attention nodes.
+    fn judged(other: BatchResult) -> Batch {
+        judge(2, 5, 1, &[&result(), &other])
+    }
+
     #[test]
-    fn equal_device_names_are_counted() {
-        let names = ["a", "b", "a"].map(str::to_owned);
-        assert_eq!(grouped(&names), "2 x a, b");
+    fn right_results_on_all_ranks_are_right() {
+        let batch = judged(result());
+        assert_eq!(batch.kernel_nodes_per_operation, 1.0);
+        assert!(batch.right(1e-4));
+    }
+
+    #[test]
+    fn anything_wrong_on_one_rank_is_wrong() {
+        let words = "replay 3 differs".to_owned();
+        for other in [
+            BatchResult {
+                kernel_nodes: 8,
+                ..result()
+            },
+            BatchResult {
+                kernel_nodes: 6,
+                ..result()
+            },
+            BatchResult {
+                gathered_exact: false,
+                ..result()
+            },
+            BatchResult {
+                difference: Some(words.clone()),
+                ..result()
+            },
+            BatchResult {
+                max_abs_error: 2e-4,
+                ..result()
+            },
+            BatchResult {
+                max_abs_error: f64::INFINITY,
+                ..result()
+            },
+        ] {
+            assert!(!judged(other).right(1e-4));
+        }
+        let batch = judged(BatchResult {
+            difference: Some(words),
+            ..result()
+        });
+        assert_eq!(batch.differences, ["rank 1: replay 3 differs"]);
     }
 }

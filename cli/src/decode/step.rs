@@ -6,7 +6,8 @@ use slabfence::channel::Channel;
 use slabfence::collective::{AllGatherHeads, Layout, LseBase, LseReduceScatter};
 use slabfence::driver::Stream;
 
-use super::memory::{Extents, Memory, at};
+use super::extents::Extents;
+use super::memory::{Memory, at};
 use super::setup::Setup;
 use super::workload::Cache;
 

@@ -1,9 +1,9 @@
 //! What `slabfence decode` refuses: at once, with one clear error and status 2, leaving nothing.
 
-mod common;
-
-use common::{Data, Folder, Run};
 use safetensors::Dtype;
+
+use super::files::{Data, Folder};
+use super::run::Run;
 
 #[test]
 fn heads_that_ranks_cannot_share_are_refused() {
