@@ -8,7 +8,7 @@ use crate::code::{Code, Status};
 use crate::graph::KernelTask;
 use crate::machine::State;
 use crate::module::Function;
-use crate::residency::Room;
+use crate::occupancy::Room;
 
 /// Shared memory that a block may use without opting in, bytes.
 pub(crate) const SHARED_LIMIT: u32 = 48 << 10;

@@ -25,6 +25,7 @@ mod launch;
 mod machine;
 mod memory;
 mod module;
+mod occupancy;
 mod profile;
 mod residency;
 mod runner;

@@ -4,11 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use slabfence_emu_exec::{
-    Cta, Env, Fast, Fault, GlobalMemory, Kernel, Launch, MemoryFault, Region, Step, WaitReason,
+    Cta, Env, Fast, Fault, GlobalMemory, Launch, MemoryFault, Region, Step, WaitReason,
 };
 
 use crate::engine::OpId;
 use crate::host;
+use crate::occupancy::Room;
 use crate::profile::Profile;
 use crate::va::AddressMap;
 use crate::world::World;
@@ -17,74 +18,8 @@ use crate::world::World;
 const FUEL: u32 = 256;
 /// Rounds of polling before it is looked at whether anything changes at all.
 const QUIET_ROUNDS: u32 = 8;
-/// 32-bit registers of a multiprocessor.
-pub(crate) const REGISTERS: u32 = 65536;
-/// Shared memory that the system takes from every resident block, bytes.
-pub(crate) const RESERVED_SHARED: u32 = 1024;
 
-/// What a block takes of a multiprocessor, or a multiprocessor has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Room {
-    threads: u32,
-    blocks: u32,
-    shared: u32,
-    registers: u32,
-}
-
-impl Room {
-    /// What an empty multiprocessor has.
-    pub(crate) fn of(profile: &Profile) -> Room {
-        let (threads, blocks) = (profile.threads_per_sm, profile.ctas_per_sm);
-        Room {
-            threads,
-            blocks,
-            shared: profile.shared_per_sm,
-            registers: REGISTERS,
-        }
-    }
-
-    /// What one block of a kernel takes.
-    pub(crate) fn block(kernel: &Kernel, threads: u32, dynamic_shared: u32) -> Room {
-        let threads = threads.next_multiple_of(32);
-        let per_warp = (kernel.registers().max(1) * 32).next_multiple_of(256);
-        let shared = kernel
-            .static_shared_bytes()
-            .saturating_add(dynamic_shared)
-            .saturating_add(RESERVED_SHARED);
-        Room {
-            threads,
-            blocks: 1,
-            shared,
-            registers: per_warp.saturating_mul(threads / 32),
-        }
-    }
-
-    /// How many such blocks fit at once.
-    pub(crate) fn fits(&self, block: Room) -> u32 {
-        let by = [
-            self.threads / block.threads.max(1),
-            self.blocks / block.blocks.max(1),
-            self.shared / block.shared.max(1),
-            self.registers / block.registers.max(1),
-        ];
-        by.into_iter().min().unwrap_or(0)
-    }
-
-    fn take(&mut self, block: Room) {
-        self.threads -= block.threads;
-        self.blocks -= block.blocks;
-        self.shared -= block.shared;
-        self.registers -= block.registers;
-    }
-
-    fn give(&mut self, block: Room) {
-        self.threads += block.threads;
-        self.blocks += block.blocks;
-        self.shared += block.shared;
-        self.registers += block.registers;
-    }
-}
-
+/// A grid that has not ended.
 struct Grid {
     op: OpId,
     device: u32,
@@ -95,6 +30,7 @@ struct Grid {
     live: u64,
 }
 
+/// A block on its multiprocessor.
 struct Resident {
     op: OpId,
     device: u32,

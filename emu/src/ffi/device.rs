@@ -7,8 +7,8 @@ use slabfence_sys::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUuuid}
 use super::pointer::{put, put_text};
 use crate::code::{Code, Status};
 use crate::device::uuid;
+use crate::occupancy::{REGISTERS, RESERVED_SHARED};
 use crate::profile::Profile;
-use crate::residency::{REGISTERS, RESERVED_SHARED};
 
 /// An attribute's value. A device that is asked for an attribute that this table lacks says so, as an old driver would.
 fn attribute(profile: &Profile, device: u32, asked: CUdevice_attribute) -> Status<c_int> {

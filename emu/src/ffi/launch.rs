@@ -77,11 +77,14 @@ fn launch(
     extra: *mut *mut c_void,
 ) -> Status {
     let (state, thread) = call.split();
-    state.working(thread)?;
+    let current = state.working(thread)?;
     let index = state.stream(thread, handle(stream.as_ptr()))?;
+    if state.streams.get(index)?.device != current {
+        return Err(Code::INVALID_HANDLE);
+    }
     let function = handle(function.as_ptr());
     let block = parameters(state, function, params, extra)?;
-    let task = state.kernel_task(function, state.streams.get(index)?.device, geometry, block)?;
+    let task = state.kernel_task(function, current, geometry, block)?;
     state.submit(index, Task::Kernel(task))
 }
 

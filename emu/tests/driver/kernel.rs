@@ -117,6 +117,17 @@ fn launches_that_cannot_be_are_refused() {
         CUresult::CUDA_ERROR_INVALID_HANDLE,
         "the function is of device 0"
     );
+    let second = gpu.module(PTX);
+    let own = gpu.function(second, "iota");
+    gpu.on(0);
+    let code = gpu.launch(own, 1, 1, stream, &[at.0, 0]);
+    assert_eq!(
+        code,
+        CUresult::CUDA_ERROR_INVALID_HANDLE,
+        "the stream is not of the current context"
+    );
+    gpu.on(1);
+    ok!((gpu.api.cuModuleUnload)(second));
     ok!((gpu.api.cuStreamDestroy)(stream));
     gpu.on(0);
     gpu.free(at);

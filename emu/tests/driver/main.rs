@@ -4,6 +4,8 @@
 mod gpu;
 
 mod capture;
+mod capture_safety;
+mod capture_scene;
 mod context;
 mod copy;
 mod graph;
