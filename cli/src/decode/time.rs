@@ -8,7 +8,7 @@ use super::setup::time_channel;
 use super::step::Step;
 
 /// Operations of one kind in a graph that is only measured.
-const OPERATIONS: u32 = 64;
+const OPERATIONS: u32 = 40;
 /// Replays before the measured ones.
 const WARM_UP: u32 = 20;
 /// Measured replays.

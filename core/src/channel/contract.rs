@@ -60,7 +60,7 @@ impl Contract {
             reduce_element_bytes: 2,
             max_batch,
             max_channels: 4,
-            max_grid: 32,
+            max_grid: 64,
             concurrent_operations: 1,
             warn: Duration::from_secs(5),
             fail: Duration::from_secs(600),
