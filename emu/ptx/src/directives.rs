@@ -127,10 +127,8 @@ impl<'a> Parser<'a> {
                 ));
             };
             if word == "func" {
-                return refuse(
-                    "`.func`: device functions are not supported; have the compiler inline them"
-                        .into(),
-                );
+                self.lexer.next()?;
+                return refuse(self.refused_function()?);
             }
             self.lexer.next()?;
             match word {
@@ -152,6 +150,19 @@ impl<'a> Parser<'a> {
                 other => return refuse(format!("directive `.{other}` is not supported")),
             }
         }
+    }
+
+    /// Why a device function is refused: its result in parentheses, if any, comes before its name.
+    fn refused_function(&mut self) -> Result<String, PtxError> {
+        if self.lexer.eat('(')? {
+            while !self.lexer.eat(')')? && self.lexer.peek() != Token::End {
+                self.lexer.next()?;
+            }
+        }
+        let name = self.lexer.word("a function's name")?;
+        Ok(format!(
+            "`.func {name}`: device functions are not supported; have the compiler inline them"
+        ))
     }
 
     fn global(&mut self, space: GlobalSpace, line: u32) -> Result<(), PtxError> {

@@ -4,6 +4,7 @@ mod atomics;
 mod barriers;
 mod bits;
 mod comparisons;
+mod compiled;
 mod control;
 mod conversions;
 mod faults;

@@ -60,7 +60,8 @@ pub(crate) fn check(instruction: &Candidate<'_>) -> Result<(), String> {
         let nearest = typed
             .iter()
             .filter_map(|form| form.mismatch(instruction.modifiers))
-            .min_by_key(|mismatch| mismatch.extra.len() + mismatch.missing.len());
+            // A word too many weighs more than one that is missing: the writer meant the form that has them all.
+            .min_by_key(|mismatch| 2 * mismatch.extra.len() + mismatch.missing.len());
         return refuse(
             nearest.map_or_else(String::new, |mismatch| mismatch.explain(instruction.types)),
         );
