@@ -3,12 +3,11 @@
 //!
 //! `cargo run --release -p slabfence-emu-exec --example speed`
 
-#[allow(dead_code, reason = "tests use more of it")]
-#[path = "../tests/execution/support/mod.rs"]
-mod support;
+use slabfence_emu_exec::{Cta, Env, Fast, GlobalMemory, Kernel, Launch, MemoryFault, Region, Step};
+use std::{cell::UnsafeCell, sync::Arc};
 
-use support::{Buffer, Memory, compile, launch, module, run_with};
-
+const HEAD: &str =
+    ".version 9.0 .target sm_90 .address_size 64 .visible .entry k(.param .u64 p0) {";
 const DATA: u64 = 0x7000_0000_0000;
 
 fn main() {
@@ -49,12 +48,20 @@ fn main() {
         ),
     ];
     for (name, body) in bodies {
-        let kernel = compile(&module(1, &format!("{prologue}{body}{epilogue}")), "k");
-        let mut memory = Memory::default();
-        memory.buffers.push(Buffer::new(DATA, 1 << 16));
-        let launch = launch(&kernel, 8, 256, &[DATA]);
+        let text = format!("{HEAD}{prologue}{body}{epilogue}}}");
+        let module = slabfence_emu_ptx::parse(&text).expect("the text is right");
+        let launch = Arc::new(Launch {
+            kernel: Arc::new(Kernel::compile(&module, "k").expect("the text is right")),
+            grid: [8, 1, 1],
+            block: [256, 1, 1],
+            params: DATA.to_le_bytes().into(),
+            dynamic_shared: 0,
+            globals: [].into(),
+            multiprocessors: 8,
+            tag: 0,
+        });
         let start = cpu_seconds();
-        let executed = run_with(&mut memory, &mut slabfence_emu_exec::Fast, &[launch], 4096).done();
+        let executed = run(&launch);
         let seconds = cpu_seconds() - start;
         println!(
             "{name}: {:.1} million warp-instructions/s",
@@ -72,4 +79,51 @@ fn cpu_seconds() -> f64 {
         .and_then(|field| field.parse::<f64>().ok())
         .expect("a number");
     nanoseconds / 1e9
+}
+
+/// One buffer at [`DATA`].
+struct Memory(Vec<UnsafeCell<u128>>);
+
+impl GlobalMemory for Memory {
+    fn region(&self, addr: u64, _: bool) -> Result<Region, MemoryFault> {
+        let len = 16 * self.0.len() as u64;
+        if addr.wrapping_sub(DATA) >= len {
+            return Err(MemoryFault::Unmapped);
+        }
+        let host = self.0.as_ptr().cast_mut().cast();
+        // SAFETY: cells that live as long as the memory, and are only accessed through it.
+        Ok(unsafe { Region::new(DATA, len, host, true) })
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+}
+
+/// Runs all blocks, warps in turn; gives how many instructions they executed.
+fn run(launch: &Arc<Launch>) -> u64 {
+    let mut memory = Memory((0..4096).map(|_| UnsafeCell::new(0)).collect());
+    let mut ctas: Vec<_> = (0..launch.grid[0])
+        .map(|x| Cta::new(launch, [x, 0, 0], 0))
+        .collect();
+    let mut executed = 0;
+    while !ctas.iter().all(Cta::done) {
+        for cta in &mut ctas {
+            for warp in 0..cta.warps() {
+                let (memory, hook) = (&mut memory, &mut Fast);
+                let mut env = Env {
+                    memory,
+                    hook,
+                    globaltimer: 0,
+                    clock: 0,
+                    executed,
+                };
+                if let Step::Fault(fault) = cta.step(warp, &mut env, 4096) {
+                    panic!("{fault}");
+                }
+                executed = env.executed;
+            }
+        }
+    }
+    executed
 }

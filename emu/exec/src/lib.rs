@@ -7,6 +7,7 @@
 
 mod access;
 mod barrier;
+mod compute;
 mod cta;
 mod decode;
 mod fault;

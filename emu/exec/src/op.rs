@@ -27,6 +27,11 @@ pub(crate) struct Flag {
     pub(crate) negated: bool,
 }
 
+/// A question about a value.
+pub(crate) type Test = fn(u64) -> bool;
+/// A function of two predicates, lane by lane.
+pub(crate) type Logic = fn(u32, u32) -> u32;
+
 /// One instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct Inst {
@@ -64,7 +69,7 @@ pub(crate) enum Op {
     /// Comparison of anything else, a value at a time.
     Compare(Box<(Question, [Place; 2], Verdict)>),
     /// `and.pred` and its like.
-    Logic(fn(u32, u32) -> u32, Slot, [Flag; 2]),
+    Logic(Logic, Slot, [Flag; 2]),
     /// Anything without a row function, a value at a time.
     Scalar(Box<(Scalar, Place, [Place; 4])>),
     /// f32 arithmetic with modifiers.
@@ -75,7 +80,7 @@ pub(crate) enum Op {
     /// `cvt` of two f32 to a packed pair: the upper half comes from the first.
     Pack(Box<(Conversion, Slot, [Slot; 2])>),
     /// `slct`: by the sign of the last operand.
-    SelectBySign(Box<(fn(u64) -> bool, Place, [Place; 3])>),
+    SelectBySign(Box<(Test, Place, [Place; 3])>),
     /// Arithmetic with the carry flag.
     Carry(Box<CarryOp>),
     /// Parts of a register to a whole: bits of each part.
@@ -111,7 +116,7 @@ pub(crate) enum Question {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
     /// Combined with this predicate first.
-    pub(crate) combine: Option<(fn(u32, u32) -> u32, Flag)>,
+    pub(crate) combine: Option<(Logic, Flag)>,
     pub(crate) target: VerdictTarget,
 }
 

@@ -1,6 +1,7 @@
 //! Memory of every kind that a kernel can reach. The only module of this crate with `unsafe` in it.
 
 mod cache;
+mod pair;
 mod raw;
 mod region;
 

@@ -37,20 +37,22 @@ impl Buffer {
         self.words.as_ptr().cast_mut().cast()
     }
 
+    /// Where a byte of the buffer lies.
+    fn at(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset + len <= self.bytes);
+        self.host().wrapping_add(offset)
+    }
+
     pub fn write(&self, offset: usize, data: &[u8]) {
-        assert!(offset + data.len() <= self.bytes);
+        let to = self.at(offset, data.len());
         // SAFETY: inside the buffer, which only this thread touches.
-        unsafe {
-            self.host()
-                .add(offset)
-                .copy_from_nonoverlapping(data.as_ptr(), data.len())
-        }
+        unsafe { to.copy_from_nonoverlapping(data.as_ptr(), data.len()) }
     }
 
     pub fn read<const N: usize>(&self, offset: usize) -> [u8; N] {
-        assert!(offset + N <= self.bytes);
+        let from = self.at(offset, N).cast::<[u8; N]>();
         // SAFETY: inside the buffer, which only this thread touches.
-        unsafe { self.host().add(offset).cast::<[u8; N]>().read_unaligned() }
+        unsafe { from.read_unaligned() }
     }
 
     pub fn u32(&self, index: usize) -> u32 {
