@@ -18,6 +18,9 @@ const WARN: Duration = Duration::from_secs(5);
 /// A wait this long ends the run.
 const FAIL: Duration = Duration::from_secs(60);
 
+/// Largest grid where ranks share devices: sixteen of them must fit one.
+const SHARED_GRID: u32 = 8;
+
 /// Name of the channel of eager operations.
 pub const EAGER: &str = "decode.eager";
 
@@ -156,6 +159,12 @@ impl<'a> Setup<'a> {
     pub fn contract(&self) -> Contract {
         let data = self.data;
         let bytes = data.element.bytes() as u32;
+        let whole = Contract::new(
+            data.heads as u32,
+            data.key_dim as u32,
+            data.value_dim as u32,
+            self.capacity,
+        );
         Contract {
             gather_element_bytes: bytes,
             reduce_element_bytes: bytes,
@@ -164,12 +173,11 @@ impl<'a> Setup<'a> {
             fail: FAIL,
             transport: self.transport,
             oversubscribe: self.oversubscribe,
-            ..Contract::new(
-                data.heads as u32,
-                data.key_dim as u32,
-                data.value_dim as u32,
-                self.capacity,
-            )
+            max_grid: match self.oversubscribe {
+                true => SHARED_GRID,
+                false => whole.max_grid,
+            },
+            ..whole
         }
     }
 }

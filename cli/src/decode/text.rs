@@ -36,7 +36,7 @@ impl fmt::Display for Report {
         line(
             "operations",
             format!(
-                "{} in a graph of {} ({}), {} kernel node each",
+                "{} in a graph of {} ({}), {}",
                 self.operations,
                 if self.layers == 1 {
                     "1 layer".to_owned()
@@ -44,7 +44,7 @@ impl fmt::Display for Report {
                     format!("{} layers", self.layers)
                 },
                 self.transport,
-                self.kernel_nodes_per_operation
+                nodes(self.kernel_nodes_per_operation)
             ),
         )?;
         line(
@@ -112,6 +112,13 @@ impl Batch {
                 ": TOO LARGE"
             }
         )
+    }
+}
+
+fn nodes(each: f64) -> String {
+    match each {
+        1.0 => "1 kernel node each".to_owned(),
+        _ => format!("{each:.3} kernel nodes each: WRONG"),
     }
 }
 

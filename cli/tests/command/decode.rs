@@ -114,10 +114,13 @@ fn a_published_shape_is_right_in_every_element_type() {
 
 #[test]
 fn ranks_may_share_devices_when_asked() {
-    let shared = ["--ranks", "4", "--devices", "2", "--replays", "3"];
-    let report = Run::json(&[&shared[..], &["--oversubscribe"]].concat());
-    assert_eq!(report["devices"].as_array().unwrap().len(), 2);
-    assert_eq!(report["ok"], true);
+    for (ranks, devices) in [("4", 2), ("6", 1)] {
+        let places = ["--ranks", ranks, "--devices", &devices.to_string()];
+        let args = [&places[..], &["--oversubscribe", "--replays", "3"]].concat();
+        let report = Run::json(&args);
+        assert_eq!(report["devices"].as_array().unwrap().len(), devices);
+        assert_eq!(report["ok"], true);
+    }
 }
 
 #[test]
