@@ -312,6 +312,18 @@ fn a_store_through_a_read_only_peer_mapping_breaks_the_context_for_good() {
 }
 
 #[test]
+fn memory_of_another_device_is_not_accessible_without_a_mapping() {
+    let gpu = Gpu::new(2);
+    let at = gpu.alloc(128);
+    gpu.on(1);
+    let module = gpu.module(PTX);
+    let iota = gpu.function(module, "iota");
+    broken(&gpu, iota, &[at.0, 1], CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+    let words = &gpu.machine.faults()[0];
+    assert!(words.contains("this device has no access to it"), "{words}");
+}
+
+#[test]
 fn an_access_one_byte_beyond_an_allocation_faults() {
     let gpu = Gpu::new(1);
     let module = gpu.module(PTX);

@@ -206,6 +206,16 @@ fn the_handle_of_a_destroyed_stream_is_the_next_streams_handle() {
     assert_eq!(second, first);
     ok!((gpu.api.cuStreamGetId.unwrap())(second, &mut later));
     assert_ne!(id, later, "ids are not reused");
+    let third = gpu.stream();
+    ok!((gpu.api.cuStreamDestroy)(second));
+    ok!((gpu.api.cuStreamDestroy)(third));
+    assert_eq!(
+        gpu.stream(),
+        third,
+        "the last one destroyed is the first one reused"
+    );
+    assert_eq!(gpu.stream(), second);
+    ok!((gpu.api.cuStreamDestroy)(third));
     ok!((gpu.api.cuStreamDestroy)(second));
     gpu.clean();
 }
