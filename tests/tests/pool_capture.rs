@@ -1,5 +1,7 @@
 //! Capture scopes: which channel a captured operation uses, who is refused, and what keeps a graph's memory.
 
+use std::time::Duration;
+
 use slabfence::Error;
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::{CaptureMode, Graph, Stream};
@@ -9,7 +11,10 @@ use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_ranks};
 
 fn contract() -> Contract {
-    Contract::new(4, 64, 64, 8)
+    Contract {
+        fail: Duration::from_secs(20),
+        ..Contract::new(4, 64, 64, 8)
+    }
 }
 
 fn pool(member: &Member, names: &[&str]) -> (Pool, Stream) {

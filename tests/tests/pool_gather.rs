@@ -1,5 +1,7 @@
 //! Heads gathered through a pool, operation after operation.
 
+use std::time::Duration;
+
 use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::health::Health;
@@ -11,6 +13,7 @@ fn gathers(world: u32, transport: Transport, batch: u32) {
     let (machine, driver) = machine(world);
     let contract = Contract {
         transport,
+        fail: Duration::from_secs(20),
         ..Contract::new(2 * world, 64, 64, 8)
     };
     on_ranks(&driver, world, |member| {

@@ -1,5 +1,7 @@
 //! Partial outputs combined through a pool, with weights that make the results exact.
 
+use std::time::Duration;
+
 use slabfence::channel::Contract;
 use slabfence::collective::{Layout, LseBase, LseReduceScatter};
 use slabfence::driver::{DeviceBuffer, Stream};
@@ -141,6 +143,7 @@ fn reduces(world: u32, transport: Transport, base: LseBase, from: Layout, to: La
     let contract = Contract {
         reduce_element_bytes: 4,
         transport,
+        fail: Duration::from_secs(20),
         ..Contract::new(HEADS * world, 64, DIM, BATCH)
     };
     on_ranks(&driver, world, |member| {

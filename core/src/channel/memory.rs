@@ -1,10 +1,10 @@
 //! A pool's memory on this rank, and what this rank may touch at its peers.
 
-use crate::driver::{Device, Driver};
+use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::group::{Group, PeerIndex};
 use crate::layout::{InboxLayout, LINE, LocalBlock, SignalLayout, Slot, Transport};
-use crate::slab::{Arena, ArenaRecord, Inbox, Kind, Local, Note, Outbox, PeerArena, Signal};
+use crate::slab::{Arena, ArenaRecord, Inbox, Local, Note, Outbox, PeerArena, Signal};
 
 use super::contract::{Contract, Staging};
 
@@ -54,8 +54,6 @@ pub(super) struct Memory {
     pub local: Arena<Local>,
     pub signal: Arena<Signal>,
     pub staged: Staged<Arena<Inbox>, Arena<Outbox>>,
-    /// Channels that were announced to a checker, counted from the first.
-    announced: usize,
 }
 
 /// What this rank may touch at one peer.
@@ -83,7 +81,6 @@ impl Memory {
                     Arena::create(device, outbox, count)?,
                 ]),
             },
-            announced: 0,
         })
     }
 
@@ -140,13 +137,12 @@ impl Memory {
     /// Tells the emulated driver's checker what channel `index` is made of. Flags are announced a slot at a time: one
     /// note a line would be thousands.
     pub(super) fn announce(
-        &mut self,
+        &self,
         index: usize,
         channel: u64,
         cut: &Cut,
         group: &Group,
     ) -> Result<()> {
-        self.announced = self.announced.max(index + 1);
         let driver = self.local.device().driver();
         let note = |slot, source| Note {
             channel,
@@ -196,26 +192,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Withdraws what was announced of channel `index`.
-    fn forget(&self, index: usize, driver: &Driver) -> Result<()> {
-        fn of<K: Kind>(arena: &Arena<K>, index: usize, driver: &Driver) -> Result<()> {
-            arena.range(index)?.forget(driver)
-        }
-        of(&self.local, index, driver)?;
-        of(&self.signal, index, driver)?;
-        match &self.staged {
-            Staged::Push(inbox) => inbox.iter().try_for_each(|arena| of(arena, index, driver)),
-            Staged::Pull(outbox) => outbox.iter().try_for_each(|arena| of(arena, index, driver)),
-        }
-    }
-
     /// Frees everything. What fails stays, and a later call goes on there.
     pub(super) fn close(&mut self) -> Result<()> {
-        let driver = self.local.device().driver().clone();
-        while let Some(last) = self.announced.checked_sub(1) {
-            self.forget(last, &driver)?;
-            self.announced = last;
-        }
         match &mut self.staged {
             Staged::Push(inbox) => inbox.iter_mut().try_for_each(Arena::close)?,
             Staged::Pull(outbox) => outbox.iter_mut().try_for_each(Arena::close)?,

@@ -83,20 +83,20 @@ impl Pool {
                 ),
             });
         }
-        let mut state = shared.write();
+        let state = shared.read();
         let lanes = new
             .into_iter()
             .enumerate()
-            .map(|(place, name)| self.initialise(&mut state, known.len() + place, name))
+            .map(|(place, name)| self.initialise(&state, known.len() + place, name))
             .collect();
         drop(state);
         group.agree("prepare: initialise", lanes)
     }
 
     /// Brings the ranges of channel `index` to their first state.
-    fn initialise(&self, state: &mut State, index: usize, name: String) -> Result<Lane> {
+    fn initialise(&self, state: &State, index: usize, name: String) -> Result<Lane> {
         let shared = &self.shared;
-        let memory = state.memory.as_mut().ok_or(Error::Closed {
+        let memory = state.memory.as_ref().ok_or(Error::Closed {
             what: "Pool::prepare",
         })?;
         // Zero would say "no channel".
