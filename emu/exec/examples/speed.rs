@@ -1,7 +1,7 @@
 //! How many warp-instructions a second this machine interprets, of one thread (its own time: the machine may have
 //! other work).
 //!
-//! `cargo run --release -p slabfence-emu-exec --example speed`
+//! `cargo run --release -p slabfence-emu-exec --example speed [-- PART OF A NAME]`
 
 use slabfence_emu_exec::{Cta, Env, Fast, GlobalMemory, Kernel, Launch, MemoryFault, Region, Step};
 use std::{cell::UnsafeCell, sync::Arc};
@@ -47,7 +47,11 @@ fn main() {
          SKIP:",
         ),
     ];
-    for (name, body) in bodies {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for (name, body) in bodies
+        .into_iter()
+        .filter(|(name, _)| name.contains(&wanted))
+    {
         let text = format!("{HEAD}{prologue}{body}{epilogue}}}");
         let module = slabfence_emu_ptx::parse(&text).expect("the text is right");
         let launch = Arc::new(Launch {

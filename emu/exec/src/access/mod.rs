@@ -160,7 +160,6 @@ impl<M: GlobalMemory> Memories<'_, M> {
         part: &Part<'_>,
         notes: &mut Notes,
     ) -> Result<(), Trouble> {
-        check_alignment(op, part)?;
         // A release fence before relaxed stores, and an acquire fence behind relaxed loads, order all that the
         // accesses themselves would.
         if op.releases() {
@@ -169,6 +168,7 @@ impl<M: GlobalMemory> Memories<'_, M> {
         if matches!(part.space, Space::Global | Space::Const) {
             self.perform_in_regions(op, part, notes)?;
         } else {
+            check_alignment(op, part)?;
             self.check_bounds(op, part)?;
             match &op.atomic {
                 Some(atomic) => self.modify_own(op, atomic, part, notes),
@@ -194,11 +194,17 @@ impl<M: GlobalMemory> Memories<'_, M> {
             let lane = remaining.trailing_zeros() as usize % LANES;
             let address = part.addresses[lane];
             let region = self.regions.find(self.global, address, op.bytes(), write);
-            let region = region.map_err(|why| (lane, op.illegal(part.space, address, why)))?;
-            let covered = region.cover(part.addresses, remaining, op.bytes(), write);
-            if covered.lanes() == 0 {
-                return Err((lane, op.illegal(part.space, address, MemoryFault::Unmapped)));
-            }
+            let covered =
+                region.map(|region| region.cover(part.addresses, remaining, op.bytes(), write));
+            let covered = match covered {
+                Ok(covered) if covered.lanes() != 0 => covered,
+                // No lane that can go on: misalignment is the better explanation where there is one.
+                failed => {
+                    check_alignment(op, part)?;
+                    let why = failed.err().unwrap_or(MemoryFault::Unmapped);
+                    return Err((lane, op.illegal(part.space, address, why)));
+                }
+            };
             remaining &= !covered.lanes();
             match &op.atomic {
                 Some(atomic) => self.modify_covered(op, atomic, part, &covered, notes),

@@ -152,12 +152,13 @@ impl Covered<'_> {
         self.lanes
     }
 
-    /// Where a lane's bytes lie. Only for covered lanes is it a place to go to.
+    /// Where the byte at `offset` of a lane lies. Only for covered lanes is it a place to go to.
     #[inline(always)]
-    fn host(&self, lane: usize) -> *mut u8 {
-        let offset = self.addresses[lane].wrapping_sub(self.region.base);
+    fn host(&self, lane: usize, offset: u64) -> *mut u8 {
+        let address = self.addresses[lane].wrapping_add(offset);
+        let inside = address.wrapping_sub(self.region.base);
         // `wrapping_add`: no claim is needed to form the pointer, only to use it.
-        self.region.host.wrapping_add(offset as usize)
+        self.region.host.wrapping_add(inside as usize)
     }
 
     /// Whether a word of this type lies at this offset of every covered lane's bytes, aligned.
@@ -173,13 +174,14 @@ impl Covered<'_> {
         if !self.has::<T>(offset) {
             return values;
         }
+        let all = self.lanes == u32::MAX;
         for (lane, value) in values.iter_mut().enumerate() {
-            if self.lanes >> lane & 1 != 0 {
-                let ptr = self.host(lane).wrapping_add(offset as usize);
+            if all || self.lanes >> lane & 1 != 0 {
+                let ptr = self.host(lane, offset);
                 // SAFETY: `cover` found the lane's bytes in the region and aligned to their power-of-two number, so
                 // the word at this multiple of its size is inside and aligned. The region is readable and free of
                 // references by the promise to `Region::new`, which also carries the address's alignment over to
-                // the host's; this file is the only code of the program that accesses device memory, atomically.
+                // the host's; this file and `pair` are the only code of the program that accesses device memory.
                 *value = unsafe { T::load(ptr) };
             }
         }
@@ -192,9 +194,10 @@ impl Covered<'_> {
         if !self.has::<T>(offset) || !self.writable {
             return;
         }
+        let all = self.lanes == u32::MAX;
         for (lane, value) in values.iter().enumerate() {
-            if self.lanes >> lane & 1 != 0 {
-                let ptr = self.host(lane).wrapping_add(offset as usize);
+            if all || self.lanes >> lane & 1 != 0 {
+                let ptr = self.host(lane, offset);
                 // SAFETY: as for `load`; and `cover` found the region writable.
                 unsafe { value.store(ptr) };
             }
@@ -213,7 +216,7 @@ impl Covered<'_> {
             return T::default();
         }
         // SAFETY: as for `store`.
-        unsafe { T::modify(self.host(lane), op, operand, expected) }
+        unsafe { T::modify(self.host(lane, 0), op, operand, expected) }
     }
 
     /// Loads 16 bytes of each lane, each lane's in one access (see [`pair`]): low and high halves.
@@ -222,7 +225,7 @@ impl Covered<'_> {
         if self.bytes == 16 {
             for lane in crate::registers::lanes_of(self.lanes) {
                 // SAFETY: as for `load`, for all 16 bytes of the lane.
-                [rows[0][lane], rows[1][lane]] = unsafe { pair::load(self.host(lane)) };
+                [rows[0][lane], rows[1][lane]] = unsafe { pair::load(self.host(lane, 0)) };
             }
         }
         rows
@@ -233,7 +236,7 @@ impl Covered<'_> {
         if self.bytes == 16 && self.writable {
             for lane in crate::registers::lanes_of(self.lanes) {
                 // SAFETY: as for `store`, for all 16 bytes of the lane.
-                unsafe { pair::store(self.host(lane), [rows[0][lane], rows[1][lane]]) };
+                unsafe { pair::store(self.host(lane, 0), [rows[0][lane], rows[1][lane]]) };
             }
         }
     }
