@@ -1,4 +1,10 @@
 //! Multi-rank integration tests of slabfence on the emulated machine.
 
+pub mod arithmetic;
+pub mod exchange;
+pub mod graphs;
+pub mod late;
 pub mod probe;
 pub mod ranks;
+pub mod rounds;
+pub mod shape;

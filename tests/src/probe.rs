@@ -51,7 +51,16 @@ impl DeviceStruct for Words {
 ///
 /// When there is none: these are tests.
 pub fn machine(devices: u32) -> (Machine, Driver) {
-    let profile = Profile::named("h200-nvlink").expect("a known profile");
+    machine_of("h200-nvlink", devices)
+}
+
+/// A machine of `devices` devices of a profile, and its driver.
+///
+/// # Panics
+///
+/// When there is none: these are tests.
+pub fn machine_of(profile: &str, devices: u32) -> (Machine, Driver) {
+    let profile = Profile::named(profile).expect("a known profile");
     let machine = Machine::new(profile, devices).expect("a machine");
     let api = machine.api().expect("its function table");
     let driver = Driver::from_api(api).expect("its driver");

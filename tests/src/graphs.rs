@@ -1,0 +1,67 @@
+//! Captured graphs: how tests make them, and what tests read out of them.
+
+use core::mem::offset_of;
+
+use slabfence::channel::{Channel, Pool};
+use slabfence::driver::{CaptureMode, Graph, Stream};
+use slabfence::layout::{Header, LocalBlock, MAGIC};
+
+use crate::probe::Probe;
+
+/// Captures what `body` enqueues on `stream` in a scope of channel `name`.
+///
+/// # Panics
+///
+/// When the driver or the library refuses: these are tests.
+pub fn capture(pool: &Pool, stream: &Stream, name: &str, body: impl FnOnce(&Channel)) -> Graph {
+    let channel = pool.channel(name).expect("a prepared channel");
+    let scope = pool.capture(name, stream).expect("a scope");
+    stream
+        .begin_capture(CaptureMode::ThreadLocal)
+        .expect("a capture");
+    body(&channel);
+    let graph = stream.end_capture().expect("its graph");
+    scope.finish().expect("the scope's end");
+    graph
+}
+
+/// The epoch counter of a channel, found through the parameters of a captured operation of ours.
+#[derive(Debug)]
+pub struct EpochCounter {
+    address: u64,
+    probe: Probe,
+}
+
+impl EpochCounter {
+    /// The counter of the channel that the first kernel of `graph` uses.
+    ///
+    /// # Panics
+    ///
+    /// When the first node is no operation of ours.
+    pub fn of(graph: &Graph, stream: &Stream) -> Self {
+        let nodes = graph.nodes().expect("the graph's nodes");
+        let kernels = nodes.iter().filter_map(|node| node.kernel.as_ref());
+        let block = kernels
+            .filter_map(|kernel| kernel.params.as_ref()?.first())
+            .next()
+            .expect("a kernel with parameters");
+        let word = |offset: usize| {
+            let bytes = block.bytes[offset..offset + 8].try_into();
+            u64::from_le_bytes(bytes.expect("eight bytes"))
+        };
+        assert_eq!(word(0), MAGIC, "not a kernel of ours");
+        Self {
+            address: word(offset_of!(Header, local)) + offset_of!(LocalBlock, epoch) as u64,
+            probe: Probe::new(stream.device()).expect("the probe's kernels"),
+        }
+    }
+
+    /// Epoch of the channel's next operation. Nothing of the channel may be running.
+    ///
+    /// # Panics
+    ///
+    /// When the device refuses the load.
+    pub fn read(&self) -> u64 {
+        self.probe.peek(self.address).expect("the epoch")
+    }
+}

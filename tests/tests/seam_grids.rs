@@ -1,0 +1,113 @@
+//! Operations of many CTAs and of few in turn. A slot that every CTA counted for itself would fall behind in the CTAs that
+//! a narrow operation does not have: in the next wide one they would write the slot that a slow rank still reads.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use slabfence::channel::Contract;
+use slabfence::driver::{Graph, Stream};
+use slabfence::layout::{DType, Transport};
+use slabfence_tests::graphs::capture;
+use slabfence_tests::late::hold;
+use slabfence_tests::probe::machine;
+use slabfence_tests::ranks::on_ranks;
+use slabfence_tests::rounds::Rounds;
+use slabfence_tests::shape::Shape;
+
+/// Elements of a row that a CTA of a reduce-scatter has to itself: 129 packs of 16 bytes.
+const ROW: u32 = 129 * 8;
+
+/// A reduce-scatter of this many CTAs.
+const fn reduce(ctas: u32) -> Shape {
+    Shape::reduce(DType::Bf16, ctas, 1, ROW)
+}
+
+/// A gather of one CTA for every 512 packs.
+const fn gather(batch: u32) -> Shape {
+    Shape::gather(DType::Bf16, batch, 1, ROW)
+}
+
+fn contract(transport: Transport, ctas: u32) -> Contract {
+    Contract {
+        transport,
+        max_grid: 64,
+        ..Contract::new(3, ROW, ROW, ctas)
+    }
+}
+
+/// The grid of every operation of a graph.
+fn grids_of(graph: &Graph) -> Vec<u32> {
+    let nodes = graph.nodes().unwrap();
+    let kernels = nodes.iter().map(|node| node.kernel.as_ref().unwrap());
+    kernels.map(|kernel| kernel.grid[0]).collect()
+}
+
+/// Queues `rounds` rounds of the shapes without waiting, every other round as replay of one graph; rank 1 sleeps before
+/// some of them, on the host and on its stream.
+fn queued(transport: Transport, shapes: &[Shape], grids: &[u32], rounds: u32) {
+    let (machine, driver) = machine(3);
+    let widest = shapes.iter().map(|shape| shape.batch).max().unwrap();
+    let contract = contract(transport, widest);
+    on_ranks(&driver, 3, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let queue = Rounds::new(member, shapes, rounds).unwrap();
+        let graph = capture(&pool, &stream, "decode", |channel| {
+            for exchange in &queue.exchanges {
+                exchange.enqueue(channel, &stream).unwrap();
+            }
+        });
+        assert_eq!(grids_of(&graph), grids);
+        let mut exec = graph.instantiate().unwrap();
+        for round in 0..rounds {
+            if member.rank() == 1 {
+                sleep(Duration::from_millis(u64::from(round % 3) * 10));
+                hold(&stream, Duration::from_millis(u64::from(round % 2) * 5));
+            }
+            for index in 0..shapes.len() {
+                queue.supply(round, index, &stream).unwrap();
+            }
+            if round % 2 == 0 {
+                for exchange in &queue.exchanges {
+                    exchange.enqueue(&channel, &stream).unwrap();
+                }
+            } else {
+                exec.launch(&stream).unwrap();
+            }
+            for index in 0..shapes.len() {
+                queue.collect(round, index, &stream).unwrap();
+            }
+        }
+        stream.synchronize().unwrap();
+        assert_eq!(pool.faults().unwrap(), []);
+        let executions = rounds as usize * shapes.len();
+        assert_eq!(queue.check().unwrap(), executions);
+        drop((exec, graph));
+        pool.close().unwrap();
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
+}
+
+#[test]
+fn a_wide_gather_a_narrow_reduction_and_a_wide_gather_queue_up_by_push() {
+    let shapes = [gather(16), reduce(1), gather(16)];
+    queued(Transport::Push, &shapes, &[5, 1, 5], 12);
+}
+
+#[test]
+fn a_wide_reduction_a_narrow_gather_and_a_wide_reduction_queue_up_by_pull() {
+    let shapes = [reduce(16), gather(1), reduce(16)];
+    queued(Transport::Pull, &shapes, &[16, 1, 16], 12);
+}
+
+#[test]
+fn grids_of_1_64_3_36_and_8_follow_one_another_by_push() {
+    let shapes = [1, 64, 3, 36, 8].map(reduce);
+    queued(Transport::Push, &shapes, &[1, 64, 3, 36, 8], 4);
+}
+
+#[test]
+fn grids_of_1_64_3_36_and_8_follow_one_another_by_pull() {
+    let shapes = [1, 64, 3, 36, 8].map(reduce);
+    queued(Transport::Pull, &shapes, &[1, 64, 3, 36, 8], 4);
+}
