@@ -96,3 +96,15 @@ pub(crate) fn table(slot: usize) -> Result<Api, LoadError> {
     // `entries!`) at a version that is not above the one asked for; functions are never unloaded.
     unsafe { Api::load(&mut resolver) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::resolve;
+
+    #[test]
+    fn an_entry_is_not_given_to_who_asks_for_an_older_abi() {
+        assert!(resolve::<0>(c"cuStreamGetCaptureInfo", 10_010).is_null());
+        assert!(!resolve::<0>(c"cuStreamGetCaptureInfo", 11_030).is_null());
+        assert!(resolve::<0>(c"cuNoSuchEntry", 13_000).is_null());
+    }
+}

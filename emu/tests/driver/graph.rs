@@ -1,10 +1,11 @@
 //! Graphs and their replay.
 
 use std::ffi::c_void;
+use std::time::Duration;
 
 use slabfence_sys::*;
 
-use crate::gpu::{Gpu, PTX};
+use crate::gpu::{Gpu, PTX, until};
 use crate::stream::Gate;
 
 fn nodes(gpu: &Gpu, graph: CUgraph) -> Vec<CUgraphNode> {
@@ -103,17 +104,20 @@ fn independent_branches_run_at_the_same_time() {
 #[test]
 fn a_launch_of_an_exec_waits_for_its_last_one_even_in_another_stream() {
     let gpu = Gpu::new(1);
-    let (one, two, gate) = (gpu.stream(), gpu.stream(), Gate::new());
+    let (one, two, gate, at) = (gpu.stream(), gpu.stream(), Gate::new(), gpu.alloc(4));
     gpu.begin(one);
+    ok!((gpu.api.cuMemsetD32Async)(at, 1, 1, one));
     gate.close_stream(&gpu, one);
     let graph = gpu.end(one);
     let exec = gpu.instantiate(graph);
     ok!((gpu.api.cuGraphLaunch)(exec, one));
-    let at = gpu.alloc(4);
-    ok!((gpu.api.cuGraphLaunch)(exec, two));
-    ok!((gpu.api.cuMemsetD32Async)(at, 1, 1, two));
+    until("the first launch to reach its gate", || {
+        gpu.read(at, 1) == [1]
+    });
     gpu.write(at, &[0]);
-    refused!(CUDA_ERROR_NOT_READY, (gpu.api.cuStreamQuery)(two));
+    ok!((gpu.api.cuGraphLaunch)(exec, two));
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(gpu.read(at, 1), [0], "the second launch has not begun");
     gate.open();
     gpu.sync(two);
     assert_eq!(gpu.read(at, 1), [1]);
@@ -121,6 +125,29 @@ fn a_launch_of_an_exec_waits_for_its_last_one_even_in_another_stream() {
     ok!((gpu.api.cuGraphDestroy)(graph));
     ok!((gpu.api.cuStreamDestroy)(one));
     ok!((gpu.api.cuStreamDestroy)(two));
+    gpu.free(at);
+    gpu.clean();
+}
+
+#[test]
+fn a_graph_waits_for_the_streams_earlier_work() {
+    let gpu = Gpu::new(1);
+    let (stream, gate, at) = (gpu.stream(), Gate::new(), gpu.alloc(4));
+    gpu.begin(stream);
+    ok!((gpu.api.cuMemsetD32Async)(at, 1, 1, stream));
+    let graph = gpu.end(stream);
+    let exec = gpu.instantiate(graph);
+    gpu.write(at, &[0]);
+    gate.close_stream(&gpu, stream);
+    ok!((gpu.api.cuGraphLaunch)(exec, stream));
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(gpu.read(at, 1), [0]);
+    gate.open();
+    gpu.sync(stream);
+    assert_eq!(gpu.read(at, 1), [1]);
+    ok!((gpu.api.cuGraphExecDestroy)(exec));
+    ok!((gpu.api.cuGraphDestroy)(graph));
+    ok!((gpu.api.cuStreamDestroy)(stream));
     gpu.free(at);
     gpu.clean();
 }

@@ -8,6 +8,7 @@ mod capture_safety;
 mod capture_scene;
 mod context;
 mod copy;
+mod fault;
 mod graph;
 mod kernel;
 mod memory;

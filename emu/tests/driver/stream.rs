@@ -299,3 +299,43 @@ fn a_host_function_must_not_call_the_driver() {
         ["a host function or destructor called the driver"]
     );
 }
+
+#[test]
+fn work_runs_though_nobody_waits_for_it() {
+    let gpu = Gpu::new(1);
+    let (stream, host) = (gpu.stream(), gpu.pinned(1));
+    let at = CUdeviceptr(host.expose_provenance() as u64);
+    ok!((gpu.api.cuMemsetD32Async)(at, 8, 1, stream));
+    // SAFETY: the word lives until it is freed below; the fill only stores to it.
+    until("the fill", || unsafe { host.read_volatile() } == 8);
+    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuMemFreeHost)(host.cast()));
+    gpu.clean();
+}
+
+#[test]
+fn an_event_recorded_anew_is_not_reached_by_its_older_record() {
+    let gpu = Gpu::new(1);
+    let (one, two, event) = (gpu.stream(), gpu.stream(), gpu.event());
+    let (first, second) = (Gate::new(), Gate::new());
+    first.close_stream(&gpu, one);
+    ok!((gpu.api.cuEventRecord)(event, one));
+    second.close_stream(&gpu, two);
+    ok!((gpu.api.cuEventRecord)(event, two));
+    first.open();
+    gpu.sync(one);
+    let mut took = 0.0;
+    refused!(CUDA_ERROR_NOT_READY, (gpu.api.cuEventQuery)(event));
+    refused!(
+        CUDA_ERROR_NOT_READY,
+        (gpu.api.cuEventElapsedTime)(&mut took, event, event)
+    );
+    second.open();
+    ok!((gpu.api.cuEventSynchronize)(event));
+    ok!((gpu.api.cuEventElapsedTime)(&mut took, event, event));
+    assert_eq!(took, 0.0);
+    ok!((gpu.api.cuEventDestroy)(event));
+    ok!((gpu.api.cuStreamDestroy)(one));
+    ok!((gpu.api.cuStreamDestroy)(two));
+    gpu.clean();
+}
