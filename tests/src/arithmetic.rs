@@ -84,12 +84,12 @@ pub fn weights(base: LseBase, lse: &[f32]) -> Vec<f32> {
 }
 
 /// The combination of one element, from the normalised weights and each source's bits of it.
-pub fn combine(dtype: DType, weights: &[f32], elements: impl Iterator<Item = u32>) -> u32 {
+pub fn combine(dtype: DType, weights: &[f32], parts: &[u32]) -> u32 {
     let sum = weights
         .iter()
-        .zip(elements)
+        .zip(parts)
         .filter(|(weight, _)| **weight != 0.0)
-        .fold(0.0f32, |sum, (&weight, bits)| {
+        .fold(0.0f32, |sum, (&weight, &bits)| {
             f32::mul_add(weight, widen(dtype, bits), sum)
         });
     narrow(dtype, sum)
@@ -98,7 +98,7 @@ pub fn combine(dtype: DType, weights: &[f32], elements: impl Iterator<Item = u32
 /// The combination of one element in f64, and how far from it a right result may be: per source a relative error of
 /// the exponent's argument (three roundings: difference, factor, product), of 2^x (two halves of an ulp), of the sum of
 /// weights, its inverse, the product with it and W fused sums; and one rounding to the element type.
-pub fn reference(dtype: DType, base: LseBase, lse: &[f32], elements: &[u32]) -> (f64, f64) {
+pub fn reference(dtype: DType, base: LseBase, lse: &[f32], parts: &[u32]) -> (f64, f64) {
     let factor = match base {
         LseBase::E => LOG2_E,
         LseBase::Two => 1.0,
@@ -109,7 +109,7 @@ pub fn reference(dtype: DType, base: LseBase, lse: &[f32], elements: &[u32]) -> 
     };
     let world = lse.len() as f64;
     let (mut sum, mut value, mut error) = (0.0, 0.0, 0.0);
-    for (&l, &bits) in lse.iter().zip(elements) {
+    for (&l, &bits) in lse.iter().zip(parts) {
         if l.is_finite() {
             let x = (f64::from(l) - largest) * factor;
             let weight = x.exp2();

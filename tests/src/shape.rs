@@ -48,11 +48,33 @@ impl Source {
         element: |_, place| place.hash(),
         lse: |_| 0.0,
     };
+    /// No numbers, of every sign and payload that the element type has; any bytes where it has none.
+    pub const NANS: Self = Self {
+        element: nan,
+        lse: |_| 0.0,
+    };
     /// Numbers of magnitude 2^-4 to 2^4, and log-sum-exps of -6 to 6.
     pub const NUMBERS: Self = Self {
         element: |dtype, place| arithmetic::narrow(dtype, number(place.hash())),
         lse: |place| number(place.hash() ^ 0x5555) * 0.375,
     };
+}
+
+/// Bits that are no number, from the place's hash.
+pub fn nan(dtype: DType, place: Place) -> u32 {
+    let hash = place.hash();
+    let of = |sign: u32, exponent: u32, mantissas: u32| {
+        let sign = if hash >> 31 == 1 { sign } else { 0 };
+        sign | exponent | (1 + hash % mantissas)
+    };
+    match dtype {
+        DType::F32 => of(1 << 31, 0x7f80_0000, 0x7f_ffff),
+        DType::F16 => of(0x8000, 0x7c00, 0x3ff),
+        DType::Bf16 => of(0x8000, 0x7f80, 0x7f),
+        DType::F8E4M3 => of(0x80, 0x7e, 1),
+        DType::F8E5M2 => of(0x80, 0x7c, 3),
+        _ => hash,
+    }
 }
 
 /// A number of magnitude 2^-4 to 2^4 of either sign, from a word.
@@ -197,20 +219,48 @@ impl Shape {
 
     fn reduced(&self, base: LseBase, to: Layout, world: u32, rank: u32, operation: u32) -> Vec<u8> {
         let mut bytes = vec![UNTOUCHED; self.array(to, self.heads)];
-        for token in 0..self.batch {
-            for head in 0..self.heads {
-                let of = |source| self.place(source, operation, token, rank * self.heads + head);
-                let lse: Vec<f32> = (0..world).map(|s| (self.source.lse)(of(s))).collect();
-                let weights = arithmetic::weights(base, &lse);
-                let row = &mut bytes[self.row_at(to, self.heads, token, head)];
-                for (i, element) in (0..).zip(row.chunks_exact_mut(self.dtype.bytes())) {
-                    let parts =
-                        (0..world).map(|s| (self.source.element)(self.dtype, Place { i, ..of(s) }));
-                    let bits = arithmetic::combine(self.dtype, &weights, parts);
-                    element.copy_from_slice(&bits.to_le_bytes()[..element.len()]);
-                }
+        for row in self.rows(to, world, rank, operation) {
+            let weights = arithmetic::weights(base, &row.lse);
+            let elements = bytes[row.at].chunks_exact_mut(self.dtype.bytes());
+            for (element, parts) in elements.zip(row.parts) {
+                let bits = arithmetic::combine(self.dtype, &weights, &parts);
+                element.copy_from_slice(&bits.to_le_bytes()[..element.len()]);
             }
         }
         bytes
     }
+
+    /// What rank `rank`'s output of a reduce-scatter is made of, where the output has the layout `to`.
+    pub fn rows(
+        &self,
+        to: Layout,
+        world: u32,
+        rank: u32,
+        operation: u32,
+    ) -> impl Iterator<Item = Row> {
+        let heads = self.heads;
+        let rows = (0..self.batch).flat_map(move |token| (0..heads).map(move |head| (token, head)));
+        rows.map(move |(token, head)| {
+            let of = |source| self.place(source, operation, token, rank * heads + head);
+            let part = |i, source| (self.source.element)(self.dtype, Place { i, ..of(source) });
+            Row {
+                at: self.row_at(to, heads, token, head),
+                lse: (0..world).map(|s| (self.source.lse)(of(s))).collect(),
+                parts: (0..self.dim)
+                    .map(|i| (0..world).map(|source| part(i, source)).collect())
+                    .collect(),
+            }
+        })
+    }
+}
+
+/// One row of a reduce-scatter's output, and what each rank contributes.
+#[derive(Debug)]
+pub struct Row {
+    /// Its bytes in the output.
+    pub at: std::ops::Range<usize>,
+    /// Log-sum-exp by rank.
+    pub lse: Vec<f32>,
+    /// Bits by element and rank.
+    pub parts: Vec<Vec<u32>>,
 }
