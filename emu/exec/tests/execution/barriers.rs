@@ -60,6 +60,19 @@ fn exited_threads_leave_the_count() {
 }
 
 #[test]
+fn a_warp_that_is_not_full_counts_as_one() {
+    // 48 threads are two warps: 64 to a barrier with a count.
+    let (end, memory) = run_body(48, "bar.sync 1, 64; st.global.u32 [%d3], 1; ret;");
+    end.done();
+    assert_eq!(
+        (0..48)
+            .map(|thread| memory.buffers[0].u32(thread))
+            .sum::<u32>(),
+        48
+    );
+}
+
+#[test]
 fn named_barriers_serve_some_warps() {
     // Warps 0 and 1 meet at barrier 1, warps 2 and 3 at barrier 2; each pair exchanges a word.
     let (end, memory) = run_body(

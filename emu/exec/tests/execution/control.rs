@@ -1,7 +1,7 @@
 //! Branches, divergence, waiting for siblings, special registers.
 
 use crate::support::{Buffer, End, Memory, compile, launch, module, run};
-use slabfence_emu_exec::{Launch, WaitReason};
+use slabfence_emu_exec::{Cta, Env, Fast, Launch, Step, WaitReason};
 use std::sync::Arc;
 
 const A: u64 = 0x7000_0000_0000;
@@ -84,6 +84,49 @@ fn a_lane_may_wait_for_its_sibling() {
     );
     end.done();
     assert_eq!(memory.buffers[0].u64(0), 42);
+}
+
+#[test]
+fn a_poll_ends_the_step_and_says_so() {
+    let body = ".reg .b64 %d<4>; .reg .pred %p<2>; ld.param.u64 %d1, [p0];
+        POLL: ld.relaxed.gpu.global.u64 %d2, [%d1]; setp.eq.u64 %p1, %d2, 0; @%p1 bra POLL; ret;";
+    let kernel = compile(&module(1, body), "k");
+    let mut memory = Memory::default();
+    memory.buffers.push(Buffer::new(A, 16));
+    let mut cta = Cta::new(&launch(&kernel, 1, 32, &[A]), [0; 3], 0);
+    let mut step = |memory: &mut Memory| {
+        let hook = &mut Fast;
+        let mut env = Env {
+            memory,
+            hook,
+            globaltimer: 0,
+            clock: 0,
+            executed: 0,
+        };
+        (cta.step(0, &mut env, 1000), env.executed)
+    };
+    // The first look is no repetition; then every look ends a step.
+    assert_eq!(step(&mut memory), (Step::Polled, 5));
+    assert_eq!(step(&mut memory), (Step::Polled, 3));
+    memory.buffers[0].put_u64s(&[1]);
+    // Test and branch on the old value, then a look, test, branch and end.
+    assert_eq!(step(&mut memory), (Step::CtaDone, 6));
+    assert_eq!(step(&mut memory), (Step::CtaDone, 0));
+}
+
+#[test]
+fn a_value_kept_by_a_guard_survives_a_loop() {
+    // `%d4` is written in the first round only, and needed in all: no other value may take its place meanwhile.
+    let found = words(
+        32,
+        "mov.u64 %d4, 0; mov.u64 %d5, 0; mov.u32 %r3, 0;
+    LOOP: setp.eq.u32 %p1, %r3, 0; @%p1 mov.u64 %d4, 1000; add.u64 %d5, %d5, %d4;
+         mul.wide.u32 %d6, %r3, 7; add.u64 %d7, %d6, 3; mul.lo.u64 %d8, %d7, %d6; add.u64 %d5, %d5, %d8;
+         add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4; @%p2 bra LOOP;
+         st.global.u64 [%d3], %d5; ret;",
+    );
+    let rest: u64 = (0..4).map(|round| (7 * round + 3) * 7 * round).sum();
+    assert_eq!(found, [4000 + rest; 32]);
 }
 
 #[test]

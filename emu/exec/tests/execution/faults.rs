@@ -74,6 +74,15 @@ fn accesses_outside_of_everything() {
         Space::Global,
         ReadOnly,
     );
+    // Not even when it was read before.
+    illegal(
+        "ld.global.u8 %r1, [%d2]; st.u8 [%d2], 1;",
+        READ_ONLY,
+        1,
+        Store,
+        Space::Global,
+        ReadOnly,
+    );
     illegal(
         "red.global.add.u32 [%d2], 1;",
         READ_ONLY,

@@ -340,8 +340,8 @@ fn a_new_generation_makes_a_warp_look_again() {
         cta.step(0, &mut env, 50)
     };
     assert_eq!(step(&mut memory), slabfence_emu_exec::Step::Ran);
-    // Another buffer takes the address.
-    memory.buffers[0] = Buffer::new(A, 16);
+    // Another buffer takes the address; the old one stays where it lies.
+    let _old = std::mem::replace(&mut memory.buffers[0], Buffer::new(A, 16));
     memory.buffers[0].put_u64s(&[1]);
     memory.generation += 1;
     assert_eq!(step(&mut memory), slabfence_emu_exec::Step::CtaDone);

@@ -101,6 +101,10 @@ fn operands_of_the_wrong_shape() {
             "line 8: `add.s32`: takes 3 operands, not 2",
         ),
         (
+            "mov.u32 %p1, 1;",
+            "line 7: `mov.u32`: operand 1 must be a destination register or a vector of them",
+        ),
+        (
             "add.s32 5, %r1, %r2;",
             "line 7: `add.s32`: operand 1 must be a destination register",
         ),
