@@ -10,8 +10,8 @@ pub trait GlobalMemory {
     /// write answers [`MemoryFault::ReadOnly`] to a write; the bytes up to the region's end are then all alike.
     fn region(&self, addr: u64, write: bool) -> Result<Region, MemoryFault>;
 
-    /// Changes whenever an answer of [`region`](Self::region) may have become wrong. Read once per [`Cta::step`]
-    /// (crate::Cta::step), so a mapping must not change in the middle of one.
+    /// Changes whenever an answer of [`region`](Self::region) may have become wrong. Read once
+    /// per [`Cta::step`](crate::Cta::step), so a mapping must not change in the middle of one.
     fn generation(&self) -> u64;
 }
 
