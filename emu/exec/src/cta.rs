@@ -44,7 +44,7 @@ pub enum Step {
     /// The warp did what one does in a loop that waits: it repeated a strong load, tried an atomic again or executed
     /// `nanosleep`. It can go on, but others should run first.
     Polled,
-    /// The warp waits at a barrier of its block.
+    /// None of the warp's lanes can go on: they wait at barriers of the block, or for lanes of the warp that do.
     Barrier,
     /// The warp's last lane has ended; others of the block have not.
     Exited,

@@ -4,6 +4,7 @@
 //! them is small: [`Kernel`] is a decoded entry, [`Launch`] one launch of it, [`Cta`] a resident block,
 //! [`Cta::step`] runs one of its warps for a while, [`GlobalMemory`] says what an address is, and [`Hook`] sees
 //! every access, fence and barrier, so that a checking mode needs no second interpreter.
+#![deny(unsafe_code)]
 
 mod access;
 mod barrier;
@@ -15,6 +16,7 @@ mod hook;
 mod kernel;
 mod lanes;
 mod launch;
+#[allow(unsafe_code, reason = "the one module that touches device memory")]
 mod memory;
 mod op;
 mod registers;

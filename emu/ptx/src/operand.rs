@@ -13,9 +13,9 @@ impl Body<'_, '_> {
         match lexer.peek() {
             Token::Punct('{') => {
                 lexer.next()?;
-                let mut parts = vec![self.operand()?];
+                let mut parts = vec![self.element()?];
                 while self.parser.lexer.eat(',')? {
-                    parts.push(self.operand()?);
+                    parts.push(self.element()?);
                 }
                 self.parser.lexer.expect('}')?;
                 Ok(Operand::Vector(parts))
@@ -47,10 +47,25 @@ impl Body<'_, '_> {
                 if !self.parser.lexer.eat('|')? {
                     return Ok(operand);
                 }
-                let second = self.operand()?;
+                let line = self.parser.lexer.line();
+                let second = match self.parser.lexer.word("a predicate or `_`")? {
+                    "_" => Operand::Sink,
+                    name => self.named(name, line)?,
+                };
                 Ok(Operand::Pair(Box::new(operand), Box::new(second)))
             }
             other => Err(lexer.error(format!("expected an operand, found {}", other.describe()))),
+        }
+    }
+
+    /// A part of a vector: nothing that has parts itself.
+    fn element(&mut self) -> Result<Operand, PtxError> {
+        match self.parser.lexer.peek() {
+            found @ Token::Punct('{' | '[') => {
+                let message = format!("expected an element, found {}", found.describe());
+                Err(self.parser.lexer.error(message))
+            }
+            _ => self.operand(),
         }
     }
 

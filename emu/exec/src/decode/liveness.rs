@@ -123,3 +123,66 @@ fn members(set: &Set) -> impl Iterator<Item = usize> + '_ {
             .map(move |bit| 64 * word + bit)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn liveness(body: &str) -> (Liveness, usize) {
+        let text = format!(
+            ".version 9.0 .target sm_90 .address_size 64 .entry k() {{
+             .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>; {body} }}"
+        );
+        let module = slabfence_emu_ptx::parse(&text).expect("the text is right");
+        let entry = &module.entries[0];
+        let liveness = Liveness::of(entry);
+        let narrow = (0..entry.registers.len()).filter(|&at| entry.registers[at].ty.bytes() == 4);
+        let (_, rows) = liveness.rows(narrow);
+        (liveness, rows)
+    }
+
+    #[test]
+    fn values_one_after_the_other_share_a_row() {
+        // A value and its successor have different rows; the third takes the row of the first.
+        let (liveness, rows) = liveness(
+            "mov.u32 %r1, 1; add.u32 %r2, %r1, 1; add.u32 %r3, %r2, 1; add.u32 %r4, %r3, 1; mov.u64 %d1, 0;
+             st.global.u32 [%d1], %r4;",
+        );
+        assert_eq!(rows, 2);
+        assert_eq!(
+            liveness.spans,
+            [
+                Some((0, 1)),
+                Some((1, 2)),
+                Some((2, 3)),
+                Some((3, 5)),
+                Some((4, 5))
+            ]
+        );
+        // Before the store: one word and an address.
+        assert_eq!(liveness.most, 3);
+    }
+
+    #[test]
+    fn what_a_loop_brings_round_is_kept_to_its_end() {
+        // `%r1` is read at the top of the next round: its row is taken up to the branch. `%r3` follows `%r2`.
+        let (liveness, rows) = liveness(
+            "mov.u32 %r1, 0; LOOP: add.u32 %r2, %r1, 1; setp.lt.u32 %p1, %r2, 9; mov.u32 %r3, 5;
+             setp.lt.u32 %p2, %r3, 9; @%p1 bra LOOP;",
+        );
+        assert_eq!(liveness.spans[0], Some((0, 5)));
+        assert_eq!(rows, 2);
+    }
+
+    #[test]
+    fn a_guarded_write_does_not_end_the_old_value() {
+        let (liveness, _) =
+            liveness("mov.u32 %r1, 0; LOOP: @%p1 mov.u32 %r1, 1; mov.u64 %d1, 0; bra LOOP;");
+        // Needed at the top of the loop whatever happened before: by the lanes that the guard leaves out.
+        assert_eq!(liveness.spans[0], Some((0, 1)));
+        let (liveness, _) = self::liveness(
+            "mov.u32 %r1, 0; LOOP: @%p1 mov.u32 %r1, 1; st.global.u32 [0], %r1; mov.u64 %d1, 0; bra LOOP;",
+        );
+        assert_eq!(liveness.spans[0], Some((0, 4)));
+    }
+}

@@ -5,6 +5,7 @@ mod barriers;
 mod bits;
 mod comparisons;
 mod compiled;
+mod concurrent;
 mod control;
 mod conversions;
 mod faults;

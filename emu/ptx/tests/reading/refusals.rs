@@ -129,6 +129,14 @@ fn operands_of_the_wrong_shape() {
             "line 7: `ld.global.u32`: operand 2 must be an address in brackets",
         ),
         (
+            "mov.b64 %d1, {{%r1}, %r2};",
+            "line 7: expected an element, found `{`",
+        ),
+        (
+            "setp.eq.s32 %p1|%p2|%p3, %r1, 0;",
+            "line 7: expected `;`, found `|`",
+        ),
+        (
             "lop3.b32 %r1, %r2, %r3, %r4, %r5;",
             "line 7: `lop3.b32`: operand 5 must be an integer constant",
         ),
