@@ -305,6 +305,8 @@ fn work_runs_though_nobody_waits_for_it() {
     let gpu = Gpu::new(1);
     let (stream, host) = (gpu.stream(), gpu.pinned(1));
     let at = CUdeviceptr(host.expose_provenance() as u64);
+    // The machine's thread has gone to sleep by then: the call itself must wake it.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     ok!((gpu.api.cuMemsetD32Async)(at, 8, 1, stream));
     // SAFETY: the word lives until it is freed below; the fill only stores to it.
     until("the fill", || unsafe { host.read_volatile() } == 8);
