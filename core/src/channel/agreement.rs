@@ -211,7 +211,7 @@ mod tests {
             failures,
             Err(vec![(
                 Rank(2),
-                "max_batch is 16, rank 0 has 8; max_grid is 8, rank 0 has 32".to_owned()
+                "max_batch is 16, rank 0 has 8; max_grid is 8, rank 0 has 64".to_owned()
             )])
         );
     }
