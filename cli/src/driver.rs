@@ -1,5 +1,8 @@
 //! Which driver a command runs on: this machine's, or the emulated one.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use clap::ValueEnum;
 use slabfence::driver::Driver;
 use slabfence_emu::{Live, Machine, Profile};
@@ -57,6 +60,9 @@ pub struct Wish {
 /// Ranks where nothing says otherwise.
 const DEFAULT_RANKS: u32 = 4;
 
+/// How long an emulated driver may take to let go of what graphs held.
+const SETTLING: Duration = Duration::from_secs(2);
+
 /// An opened driver and the ranks' places on it.
 #[derive(Debug)]
 pub struct Opened {
@@ -82,15 +88,26 @@ impl Opened {
         }
     }
 
-    /// What an emulated driver still holds. To be called when everything made with it has been dropped.
+    /// What an emulated driver still holds. To be called when everything made with it has been dropped. What graphs held
+    /// is let go by a thread of the driver's, which gets [`SETTLING`] to do so.
     pub fn left_over(self) -> Option<Live> {
-        slabfence::driver::drop_released();
         let Self {
             driver, machine, ..
         } = self;
         drop(driver);
-        let live = machine?.live();
-        (live != Live::default()).then_some(live)
+        let machine = machine?;
+        let deadline = Instant::now() + SETTLING;
+        loop {
+            slabfence::driver::drop_released();
+            let live = machine.live();
+            if live == Live::default() {
+                return None;
+            }
+            if Instant::now() > deadline {
+                return Some(live);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -31,6 +31,7 @@ mod residency;
 mod runner;
 mod slots;
 mod stream;
+mod translation;
 mod user_object;
 mod va;
 mod vmm;

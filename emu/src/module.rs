@@ -9,6 +9,7 @@ use slabfence_emu_ptx::{GlobalSpace, Module as Ptx};
 use crate::code::{Code, Status};
 use crate::handle::{Kind, Table};
 use crate::machine::State;
+use crate::translation::Translation;
 use crate::va;
 
 /// A loaded module.
@@ -104,8 +105,8 @@ fn version(text: &str) -> Option<(u32, u32)> {
 }
 
 impl State {
-    /// Checks a text against the profile and decodes all its kernels.
-    fn compile(&self, text: &str) -> Result<(Ptx, Vec<Kernel>), Refused> {
+    /// Translates a text and checks it against the profile.
+    fn compile(&self, text: &str) -> Result<Arc<Translation>, Refused> {
         let refuse = |code, message| Err(Refused { code, message });
         let most = self.profile.ptx_version;
         if let Some(found) = version(text)
@@ -117,10 +118,11 @@ impl State {
             );
             return refuse(Code::UNSUPPORTED_PTX_VERSION, message);
         }
-        let ptx = match slabfence_emu_ptx::parse(text) {
-            Ok(ptx) => ptx,
-            Err(error) => return refuse(Code::INVALID_PTX, error.to_string()),
+        let translation = match Translation::of(text) {
+            Ok(translation) => translation,
+            Err(message) => return refuse(Code::INVALID_PTX, message),
         };
+        let ptx = &translation.ptx;
         let (major, minor) = self.profile.compute_capability;
         let own = major * 10 + minor;
         // `sm_90a` code runs on 9.0 only; `sm_100f` code within its family; plain code on anything newer.
@@ -137,33 +139,25 @@ impl State {
             );
             return refuse(Code::NO_BINARY_FOR_GPU, message);
         }
-        let mut kernels = Vec::new();
-        for entry in &ptx.entries {
-            match Kernel::compile(&ptx, &entry.name) {
-                Ok(kernel) => kernels.push(kernel),
-                Err(error) => {
-                    return refuse(Code::INVALID_PTX, format!("`{}`: {error}", entry.name));
-                }
-            }
-        }
-        Ok((ptx, kernels))
+        Ok(translation)
     }
 
     /// `cuModuleLoadDataEx` of a PTX text into a device's context.
     pub(crate) fn load_module(&mut self, device: u32, text: &str) -> Result<u64, Refused> {
-        let (ptx, kernels) = self.compile(text)?;
-        let globals = self.place_globals(device, &ptx).map_err(|code| Refused {
+        let translation = self.compile(text)?;
+        let ptx = &translation.ptx;
+        let globals = self.place_globals(device, ptx).map_err(|code| Refused {
             code,
             message: format!("no memory for the module's variables on device {device}"),
         })?;
         let addresses: Arc<[u64]> = globals.iter().map(|global| global.1).collect();
         let ptx_version = i32::from(ptx.version.0) * 10 + i32::from(ptx.version.1);
         let mut functions = Vec::new();
-        for kernel in kernels {
+        for kernel in &translation.kernels {
             let name = kernel.name().to_owned();
             let function = Function {
                 device,
-                kernel: Arc::new(kernel),
+                kernel: kernel.clone(),
                 globals: addresses.clone(),
                 ptx_version,
                 name: CString::new(name.clone()).unwrap_or_default(),

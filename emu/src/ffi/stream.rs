@@ -51,7 +51,12 @@ entries! {
     fn cuStreamGetId(call, stream: CUstream, id: *mut u64) {
         let (state, thread) = call.split();
         let index = state.stream(thread, handle(stream.as_ptr()))?;
-        put(id, state.streams.get(index)?.id)
+        let stream = state.streams.get(index)?;
+        // As driver 580 does on an H200; the capture goes on.
+        if stream.capture.is_some() {
+            return Err(Code::CAPTURE_UNSUPPORTED);
+        }
+        put(id, stream.id)
     }
 
     fn cuStreamWaitEvent(call, stream: CUstream, event: CUevent, flags: CUevent_wait_flags) {

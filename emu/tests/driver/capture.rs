@@ -52,6 +52,23 @@ fn a_stream_is_captured_once_and_ended_once() {
 }
 
 #[test]
+fn a_stream_that_is_captured_does_not_tell_its_id() {
+    let scene = Scene::new();
+    let get_id = scene.gpu.api.cuStreamGetId.unwrap();
+    let mut id = 0;
+    scene.begin(scene.one, THREAD_LOCAL);
+    refused!(
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+        get_id(scene.one, &mut id)
+    );
+    ok!(get_id(scene.two, &mut id));
+    let graph = scene.gpu.end(scene.one);
+    ok!(get_id(scene.one, &mut id));
+    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    scene.clean();
+}
+
+#[test]
 fn a_fork_that_is_joined_becomes_part_of_the_graph() {
     let scene = Scene::new();
     scene.gpu.begin(scene.one);
