@@ -1,11 +1,14 @@
 //! Stream capture.
 
-use slabfence_sys::{CUgraph, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus};
+use slabfence_sys::{
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
+};
 
 use super::pointer::{get, handle, put, put_if, raw};
 use crate::capture::Info;
 use crate::code::{Code, Status};
 use crate::device::CaptureMode;
+use crate::slots::Call;
 
 fn mode(value: CUstreamCaptureMode) -> Status<CaptureMode> {
     match value {
@@ -22,6 +25,39 @@ fn status(info: &Info) -> CUstreamCaptureStatus {
         Info::Active { .. } => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
         Info::Invalidated => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_INVALIDATED,
     }
+}
+
+/// Stores what is known of a stream's capture.
+fn info(
+    call: &mut Call<'_>,
+    stream: CUstream,
+    to: *mut CUstreamCaptureStatus,
+    id: *mut u64,
+    graph: *mut CUgraph,
+    dependencies: *mut *const CUgraphNode,
+    count: *mut usize,
+) -> Status {
+    let (state, thread) = call.split();
+    let index = state.stream(thread, handle(stream.as_ptr()))?;
+    let info = state.capture_info(index)?;
+    put(to, status(&info))?;
+    if let Info::Active {
+        id: capture,
+        graph: into,
+        frontier,
+    } = info
+    {
+        put_if(id, capture);
+        put_if(graph, CUgraph::from_ptr(raw(into)));
+        put_if(count, frontier.len());
+        // The driver's array: it stays until the thread asks again.
+        thread.frontier = frontier
+            .into_iter()
+            .map(|node| CUgraphNode::from_ptr(raw(node)))
+            .collect();
+        put_if(dependencies, thread.frontier.as_ptr());
+    }
+    Ok(())
 }
 
 entries! {
@@ -47,19 +83,15 @@ entries! {
     fn cuStreamGetCaptureInfo(call, stream: CUstream, to: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
         dependencies: *mut *const CUgraphNode, count: *mut usize)
     {
-        let (state, thread) = call.split();
-        let index = state.stream(thread, handle(stream.as_ptr()))?;
-        let info = state.capture_info(index)?;
-        put(to, status(&info))?;
-        if let Info::Active { id: capture, graph: into, frontier } = info {
-            put_if(id, capture);
-            put_if(graph, CUgraph::from_ptr(raw(into)));
-            put_if(count, frontier.len());
-            // The driver's array: it stays until the thread asks again.
-            thread.frontier = frontier.into_iter().map(|node| CUgraphNode::from_ptr(raw(node))).collect();
-            put_if(dependencies, thread.frontier.as_ptr());
-        }
-        Ok(())
+        info(call, stream, to, id, graph, dependencies, count)
+    }
+
+    fn cuStreamGetCaptureInfo_v3(call, stream: CUstream, to: *mut CUstreamCaptureStatus, id: *mut u64,
+        graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize)
+    {
+        // No array: every edge of this machine is an ordinary one.
+        put_if(data, std::ptr::null());
+        info(call, stream, to, id, graph, dependencies, count)
     }
 
     fn cuThreadExchangeStreamCaptureMode(call, to: *mut CUstreamCaptureMode) {

@@ -45,6 +45,7 @@ mod graph;
 mod launch;
 mod memory;
 mod module;
+mod node;
 mod pointer;
 mod private;
 mod stream;
@@ -52,14 +53,13 @@ mod vmm;
 
 /// The function of this name and ABI version for slot `S`, null where there is none.
 fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
-    let null = std::ptr::null();
-    // A caller that asks for an older ABI than the one written here must not get this one.
-    let known = SYMBOLS.iter().find(|symbol| symbol.name == name);
-    let (Ok(name), true) = (
-        name.to_str(),
-        known.is_some_and(|symbol| symbol.version <= version),
-    ) else {
-        return null;
+    // A caller that asks for an older ABI than the one written here must not get this one; of two ABIs of a symbol it
+    // gets the newest that is not newer than it asks for.
+    let known = SYMBOLS
+        .iter()
+        .filter(|symbol| symbol.name == name && symbol.version <= version);
+    let Some(symbol) = known.max_by_key(|symbol| symbol.version) else {
+        return std::ptr::null();
     };
     let topics = [
         driver::find::<S>,
@@ -75,9 +75,11 @@ fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
         function::find::<S>,
         launch::find::<S>,
         graph::find::<S>,
+        node::find::<S>,
         private::find::<S>,
     ];
-    topics.iter().find_map(|find| find(name)).unwrap_or(null)
+    let found = topics.iter().find_map(|find| find(symbol.entry));
+    found.unwrap_or(std::ptr::null())
 }
 
 /// The function table of the machine in a slot.
@@ -106,5 +108,16 @@ mod tests {
         assert!(resolve::<0>(c"cuStreamGetCaptureInfo", 10_010).is_null());
         assert!(!resolve::<0>(c"cuStreamGetCaptureInfo", 11_030).is_null());
         assert!(resolve::<0>(c"cuNoSuchEntry", 13_000).is_null());
+    }
+
+    #[test]
+    fn of_two_abis_of_a_symbol_each_is_given_to_who_asks_for_it() {
+        let first = resolve::<0>(c"cuGraphGetEdges", 10_000);
+        assert_eq!(resolve::<0>(c"cuGraphGetEdges", 12_020), first);
+        let second = resolve::<0>(c"cuGraphGetEdges", 12_030);
+        assert!(!first.is_null() && !second.is_null() && first != second);
+        let first = resolve::<0>(c"cuStreamGetCaptureInfo", 11_030);
+        let second = resolve::<0>(c"cuStreamGetCaptureInfo", 12_030);
+        assert!(!second.is_null() && first != second);
     }
 }
