@@ -1,6 +1,7 @@
 //! What all ranks of a run have in common.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use slabfence::channel::Contract;
@@ -47,6 +48,8 @@ pub struct Setup<'a> {
     pub oversubscribe: bool,
     /// Whether to measure.
     pub time: bool,
+    /// Where rank 0 writes what its largest batch's graph consists of.
+    pub dump: Option<PathBuf>,
 }
 
 /// Name of the channel of a batch size's graph.
@@ -111,6 +114,7 @@ impl<'a> Setup<'a> {
             sharding: args.sharding,
             oversubscribe: args.oversubscribe,
             time: args.time && !emulated,
+            dump: args.dump_graph.clone(),
         })
     }
 

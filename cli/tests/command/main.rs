@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod decode;
+mod dump;
 mod embed;
 mod files;
 mod run;
