@@ -103,7 +103,7 @@ fn every_node_of_a_hosts_graph_is_read_and_its_memory_found() {
     let end = |address| CopyEnd {
         address,
         array: false,
-        pitch: 48,
+        pitch: 0,
     };
     assert_eq!(
         nodes[1].work,
@@ -160,8 +160,8 @@ node 0: kernel poke
     at 0: {a8:#x} -> memory of device 1 at {a_at:#x}, 64 bytes, +8
 
 node 1: copy of 48 bytes x 1 rows x 1 planes
-  from pitch 48 at {a16:#x} -> memory of device 1 at {a_at:#x}, 64 bytes, +16
-  to pitch 48 at {b_at:#x} -> memory of device 1 at {b_at:#x}, 96 bytes
+  from pitch 0 at {a16:#x} -> memory of device 1 at {a_at:#x}, 64 bytes, +16
+  to pitch 0 at {b_at:#x} -> memory of device 1 at {b_at:#x}, 96 bytes
 
 node 2: fill of 5 elements x 1 rows with 0xc0ffee, 4 bytes each, pitch 0
   to {b_at:#x} -> memory of device 1 at {b_at:#x}, 96 bytes

@@ -66,17 +66,14 @@ entries! {
         };
         let (len, (to_type, to_device, to_host)) = (len as usize, end(to, checked.0));
         let (from_type, from_device, from_host) = end(from, checked.1);
+        // Pitches stay zero: a real driver (580) tells a captured copy of one row so.
         put(params, CUDA_MEMCPY3D {
             srcMemoryType: from_type,
             srcHost: from_host,
             srcDevice: from_device,
-            srcPitch: len,
-            srcHeight: 1,
             dstMemoryType: to_type,
             dstHost: to_host,
             dstDevice: to_device,
-            dstPitch: len,
-            dstHeight: 1,
             WidthInBytes: len,
             Height: 1,
             Depth: 1,
@@ -105,5 +102,18 @@ entries! {
     fn cuGraphEventWaitNodeGetEvent(call, of: CUgraphNode, event: *mut CUevent) {
         let Task::Wait(found) = task(call, of)? else { return Err(Code::INVALID_VALUE) };
         put(event, CUevent::from_ptr(raw(found)))
+    }
+
+    fn cuGraphEventRecordNodeGetEvent(call, of: CUgraphNode, _event: *mut CUevent) {
+        // No node of this machine records an event, has a graph inside, or frees memory.
+        task(call, of).and(Err(Code::INVALID_VALUE))
+    }
+
+    fn cuGraphChildGraphNodeGetGraph(call, of: CUgraphNode, _graph: *mut CUgraph) {
+        task(call, of).and(Err(Code::INVALID_VALUE))
+    }
+
+    fn cuGraphMemFreeNodeGetParams(call, of: CUgraphNode, _address: *mut CUdeviceptr) {
+        task(call, of).and(Err(Code::INVALID_VALUE))
     }
 }
