@@ -10,14 +10,17 @@ use crate::failure::Failure;
 
 const OPTION: &str = "--dump-graph";
 
+/// Writes a dump down.
+type Form = fn(&Dump) -> String;
+
 /// The forms, by the ending of the file's name.
-const FORMS: [(&str, fn(&Dump) -> String); 3] = [
+const FORMS: [(&str, Form); 3] = [
     ("txt", Dump::to_string),
     ("json", Dump::to_json),
     ("dot", Dump::to_dot),
 ];
 
-fn form(path: &Path) -> Option<fn(&Dump) -> String> {
+fn form(path: &Path) -> Option<Form> {
     let ending = path.extension()?.to_str()?;
     let form = FORMS.iter().find(|(name, _)| *name == ending);
     form.map(|(_, form)| *form)
