@@ -53,12 +53,12 @@ mod vmm;
 /// The function of this name and ABI version for slot `S`, null where there is none.
 fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
     let null = std::ptr::null();
-    // A caller that asks for an older ABI than the one written here must not get this one.
-    let known = SYMBOLS.iter().find(|symbol| symbol.name == name);
-    let (Ok(name), true) = (
-        name.to_str(),
-        known.is_some_and(|symbol| symbol.version <= version),
-    ) else {
+    // The newest ABI that the caller knows, as `cuGetProcAddress` has it: never a newer one, and never an older one
+    // under a newer one's version.
+    let known = SYMBOLS
+        .iter()
+        .filter(|symbol| symbol.name == name && symbol.version <= version);
+    let Some(symbol) = known.max_by_key(|symbol| symbol.version) else {
         return null;
     };
     let topics = [
@@ -77,7 +77,8 @@ fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
         graph::find::<S>,
         private::find::<S>,
     ];
-    topics.iter().find_map(|find| find(name)).unwrap_or(null)
+    let mut found = topics.iter().map(|find| find(symbol.entry));
+    found.find_map(|function| function).unwrap_or(null)
 }
 
 /// The function table of the machine in a slot.
@@ -106,5 +107,19 @@ mod tests {
         assert!(resolve::<0>(c"cuStreamGetCaptureInfo", 10_010).is_null());
         assert!(!resolve::<0>(c"cuStreamGetCaptureInfo", 11_030).is_null());
         assert!(resolve::<0>(c"cuNoSuchEntry", 13_000).is_null());
+    }
+
+    #[test]
+    fn a_symbol_with_two_abis_is_a_function_for_each() {
+        for (symbol, old, new) in [
+            (c"cuStreamGetCaptureInfo", 11_030, 12_030),
+            (c"cuGraphGetEdges", 10_000, 12_030),
+        ] {
+            let (older, newer) = (resolve::<0>(symbol, old), resolve::<0>(symbol, new));
+            assert!(!older.is_null() && !newer.is_null());
+            assert_ne!(older, newer);
+            assert_eq!(resolve::<0>(symbol, new - 10), older);
+            assert_eq!(resolve::<0>(symbol, 13_000), newer);
+        }
     }
 }
