@@ -6,9 +6,9 @@ use slabfence::Error;
 use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::health::Health;
-use slabfence::layout::Cause;
+use slabfence::layout::{Cause, split_verdict};
 use slabfence_tests::late::FAIL;
-use slabfence_tests::probe::machine;
+use slabfence_tests::probe::{Probe, machine};
 use slabfence_tests::ranks::{Gather, on_ranks};
 
 #[test]
@@ -25,6 +25,9 @@ fn two_operations_of_a_channel_on_two_streams_are_found_to_overlap() {
         for gather in &gathers {
             gather.fill(member.rank(), 0).unwrap();
         }
+        let probe = Probe::new(&member.device).unwrap();
+        let verdict = || split_verdict(probe.peek(channel.verdict().raw()).unwrap());
+        assert_eq!(verdict(), None);
         if member.rank() == 0 {
             // The first waits for rank 1, which does not come before the second has started.
             gathers[0].enqueue(&channel, &streams[0]).unwrap();
@@ -37,6 +40,7 @@ fn two_operations_of_a_channel_on_two_streams_are_found_to_overlap() {
             let fault = channel.fault().unwrap().unwrap();
             assert_eq!(fault.cause, Some(Cause::Overlap), "{fault}");
             assert_eq!(fault.late_rank, None, "{fault}");
+            assert_eq!(verdict(), Some((Cause::Overlap, fault.epoch)));
             let Err(Error::Fault(report)) = gathers[0].enqueue(&channel, &streams[0]) else {
                 panic!("a poisoned channel accepted an operation");
             };
@@ -48,10 +52,12 @@ fn two_operations_of_a_channel_on_two_streams_are_found_to_overlap() {
             streams[0].synchronize().unwrap();
             let fault = channel.fault().unwrap().unwrap();
             assert_eq!(fault.cause, Some(Cause::Skipped), "{fault}");
+            assert_eq!(verdict(), Some((Cause::Skipped, 2)));
         }
         assert_eq!(pool.health().unwrap(), Health::Failed);
         pool.reset().unwrap();
         assert_eq!(pool.health().unwrap(), Health::Healthy);
+        assert_eq!(verdict(), None);
         for round in 1..4 {
             gathers[0].fill(member.rank(), round).unwrap();
             gathers[0].enqueue(&channel, &streams[0]).unwrap();
