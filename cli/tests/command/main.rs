@@ -1,6 +1,7 @@
 //! The `slabfence` command, run as its users run it, on the emulated machine.
 
 mod bad_input;
+mod bench;
 mod decode;
 mod embed;
 mod files;
