@@ -133,6 +133,46 @@ fn the_longest_timeout_is_one_that_a_clock_can_add() {
     });
 }
 
+/// A bootstrap that panics once, when the switch is on.
+struct Panicking {
+    inner: ThreadBootstrap,
+    on: Arc<AtomicBool>,
+}
+
+impl Bootstrap for Panicking {
+    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        assert!(!self.on.swap(false, Ordering::Relaxed), "no network");
+        self.inner.all_gather(bytes, deadline)
+    }
+}
+
+#[test]
+fn a_call_that_the_bootstrap_panics_in_is_over_and_the_pool_can_be_closed() {
+    let (machine, driver) = machine(2);
+    let on = Arc::new(AtomicBool::new(false));
+    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
+        let on = if inner.rank() == Rank(1) {
+            on.clone()
+        } else {
+            Arc::default()
+        };
+        Arc::new(Panicking { inner, on }) as Arc<dyn Bootstrap>
+    });
+    on_members(&driver, members.collect(), FAIL, |member| {
+        let pool = member.pool(&contract()).unwrap();
+        if member.rank() == 1 {
+            on.store(true, Ordering::Relaxed);
+            thread::scope(|threads| threads.spawn(|| pool.reset()).join()).unwrap_err();
+            let said = pool.reset().unwrap_err().to_string();
+            let words = "the pool can only be closed, since its reset panicked";
+            assert!(said.contains(words), "{said}");
+        }
+        pool.close().unwrap();
+    });
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
 /// A bootstrap that loses what it has delivered, once the switch is on, in messages of one step.
 struct Lossy {
     inner: ThreadBootstrap,
