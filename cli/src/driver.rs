@@ -88,9 +88,23 @@ impl Opened {
         }
     }
 
+    /// Ends a run: its outcome, unless something was left behind on an emulated machine.
+    pub fn close<T>(self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+        match (outcome, self.left_over()) {
+            (outcome, None) => outcome,
+            (Ok(_), Some(live)) => Err(Failure::Fault(format!(
+                "the run ended and left something behind on the emulated machine: {live:?}"
+            ))),
+            (Err(failure), Some(live)) => {
+                log::error!("left behind on the emulated machine: {live:?}");
+                Err(failure)
+            }
+        }
+    }
+
     /// What an emulated driver still holds. To be called when everything made with it has been dropped. What graphs held
     /// is let go by a thread of the driver's, which gets [`SETTLING`] to do so.
-    pub fn left_over(self) -> Option<Live> {
+    fn left_over(self) -> Option<Live> {
         let Self {
             driver, machine, ..
         } = self;

@@ -1,12 +1,18 @@
 //! The `slabfence` command.
 
+mod bench;
 mod decode;
 mod driver;
 mod failure;
+mod numbers;
+mod ranks;
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
+use serde::Serialize;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -22,28 +28,35 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Decode(Box<decode::DecodeArgs>),
+    Bench(Box<bench::BenchArgs>),
 }
 
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
-    let Cli {
-        command: Command::Decode(args),
-    } = Cli::parse();
-    match decode::run(&args) {
-        Ok(report) => {
-            if args.json {
-                println!("{}", serde_json::json!(report));
-            } else {
-                println!("{report}");
+    match Cli::parse().command {
+        Command::Decode(args) => {
+            let outcome = decode::run(&args).map(|report| (report.ok(), report));
+            finish(outcome, args.json)
+        }
+        Command::Bench(args) => {
+            let outcome = bench::run(&args).map(|report| (report.ok, report));
+            finish(outcome, args.json)
+        }
+    }
+}
+
+/// Prints what came of a command, and gives its exit status.
+fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: bool) -> ExitCode {
+    match outcome {
+        Ok((ok, report)) => {
+            match json {
+                true => println!("{}", serde_json::json!(report)),
+                false => println!("{report}"),
             }
-            if report.ok() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(1)
-            }
+            ExitCode::from(u8::from(!ok))
         }
         Err(failure) => {
-            if args.json {
+            if json {
                 println!(
                     "{}",
                     serde_json::json!({ "ok": false, "error": failure.to_string() })

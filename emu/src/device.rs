@@ -2,7 +2,7 @@
 
 use std::thread::ThreadId;
 
-use slabfence_sys::CUgraphNode;
+use slabfence_sys::{CUgraphEdgeData, CUgraphNode};
 
 use crate::code::{Code, Status};
 use crate::engine::OpId;
@@ -42,6 +42,8 @@ pub(crate) struct Thread {
     pub(crate) mode: CaptureMode,
     /// The array that `cuStreamGetCaptureInfo` last gave out.
     pub(crate) frontier: Vec<CUgraphNode>,
+    /// What goes with it: what kind each of those dependencies is.
+    pub(crate) frontier_data: Vec<CUgraphEdgeData>,
 }
 
 impl Thread {
@@ -53,6 +55,7 @@ impl Thread {
             stack: Vec::new(),
             mode: CaptureMode::Global,
             frontier: Vec::new(),
+            frontier_data: Vec::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use slabfence_emu_exec::Launch;
 
 use crate::callback::Callback;
+use crate::code::Code;
 use crate::faults;
 use crate::host;
 use crate::residency::{Residency, Turn};
@@ -205,7 +206,7 @@ impl Engine {
             Turn::Faulted(id, fault) => {
                 let device = self.ops.get(&id).map_or(0, |op| op.device);
                 let words = faults::describe(&fault, device, &world.memory.map);
-                self.fault(world, device, faults::code(&fault.kind), words);
+                self.fault(world, id, device, faults::code(&fault.kind), words);
                 Progress::Ran
             }
             Turn::Empty | Turn::Polled | Turn::Ran => Progress::Ran,
@@ -218,17 +219,14 @@ impl Engine {
         }
     }
 
-    fn fault(
-        &mut self,
-        world: &mut World<'_>,
-        device: u32,
-        code: crate::code::Code,
-        words: String,
-    ) {
+    /// Breaks the context of a device with what its operation `id` did. The operation ends with the device's other work:
+    /// nobody else would end it, and whoever waits for it would wait for ever.
+    fn fault(&mut self, world: &mut World<'_>, id: OpId, device: u32, code: Code, words: String) {
         log::error!("emulator: {words}");
         world.devices[device as usize].error = Some(code);
         world.faults.push(words);
         self.abort(device);
+        self.complete(id);
     }
 
     fn start(&mut self, id: OpId, world: &mut World<'_>) {
@@ -267,7 +265,7 @@ impl Engine {
                     let words = format!(
                         "copy of {len} bytes on device {device}: {bad:#x} is not accessible ({there})"
                     );
-                    return self.fault(world, device, crate::code::Code::ILLEGAL_ADDRESS, words);
+                    return self.fault(world, id, device, Code::ILLEGAL_ADDRESS, words);
                 }
                 match &from {
                     Source::Address(from) => host::copy(to, *from, len),
@@ -286,7 +284,7 @@ impl Engine {
                     let words = format!(
                         "fill of {len} bytes on device {device}: {to:#x} is not accessible ({there})"
                     );
-                    return self.fault(world, device, crate::code::Code::ILLEGAL_ADDRESS, words);
+                    return self.fault(world, id, device, Code::ILLEGAL_ADDRESS, words);
                 }
                 host::fill(to, width, &element, count);
             }

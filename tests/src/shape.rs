@@ -1,5 +1,8 @@
 //! Collectives as shapes: inputs that differ for every operation, and what must come out.
 
+use std::fmt;
+use std::ops::Range;
+
 use slabfence::collective::{Layout, LseBase};
 use slabfence::layout::DType;
 
@@ -34,12 +37,19 @@ impl Place {
 }
 
 /// What inputs hold.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Source {
     /// Bits of an element, of which the element type's low bytes count.
     pub element: fn(DType, Place) -> u32,
     /// Log-sum-exp of a row; `i` is 0.
     pub lse: fn(Place) -> f32,
+}
+
+// Addresses of functions say nothing to a reader of a failure.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
 }
 
 impl Source {
@@ -157,7 +167,7 @@ impl Shape {
     }
 
     /// Offset of a row in an array of `heads` heads, and its length, in bytes.
-    fn row_at(&self, layout: Layout, heads: u32, token: u32, head: u32) -> std::ops::Range<usize> {
+    fn row_at(&self, layout: Layout, heads: u32, token: u32, head: u32) -> Range<usize> {
         let row = match layout {
             Layout::TokenMajor => token * heads + head,
             Layout::HeadMajor { capacity } => head * capacity + token,
@@ -258,7 +268,7 @@ impl Shape {
 #[derive(Debug)]
 pub struct Row {
     /// Its bytes in the output.
-    pub at: std::ops::Range<usize>,
+    pub at: Range<usize>,
     /// Log-sum-exp by rank.
     pub lse: Vec<f32>,
     /// Bits by element and rank.

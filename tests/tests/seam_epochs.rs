@@ -8,9 +8,9 @@ use slabfence::driver::{Graph, GraphExec, Stream};
 use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
 use slabfence_tests::graphs::{EpochCounter, capture};
-use slabfence_tests::late::hold;
+use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Member, on_ranks};
+use slabfence_tests::ranks::Member;
 use slabfence_tests::rounds::Rounds;
 use slabfence_tests::shape::Shape;
 
@@ -25,6 +25,7 @@ fn contract(transport: Transport) -> Contract {
         transport,
         gather_element_bytes: 4,
         reduce_element_bytes: 4,
+        fail: FAIL,
         ..Contract::new(3, 8, 8, 4)
     }
 }

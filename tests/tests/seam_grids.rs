@@ -8,9 +8,8 @@ use slabfence::channel::Contract;
 use slabfence::driver::{Graph, Stream};
 use slabfence::layout::{DType, Transport};
 use slabfence_tests::graphs::capture;
-use slabfence_tests::late::hold;
+use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::rounds::Rounds;
 use slabfence_tests::shape::Shape;
 
@@ -31,6 +30,7 @@ fn contract(transport: Transport, ctas: u32) -> Contract {
     Contract {
         transport,
         max_grid: 64,
+        fail: FAIL,
         ..Contract::new(3, ROW, ROW, ctas)
     }
 }
@@ -88,15 +88,29 @@ fn queued(transport: Transport, shapes: &[Shape], grids: &[u32], rounds: u32) {
     assert_eq!(machine.faults(), Vec::<String>::new());
 }
 
+// The narrow gather's one CTA stages 387 packs, of which CTAs 1 and 2 of the wide operations have their own places.
+
 #[test]
-fn a_wide_gather_a_narrow_reduction_and_a_wide_gather_queue_up_by_push() {
-    let shapes = [gather(16), reduce(1), gather(16)];
+fn a_wide_gather_a_narrow_and_a_wide_one_queue_up_by_push() {
+    let shapes = [gather(16), gather(3), gather(16)];
     queued(Transport::Push, &shapes, &[5, 1, 5], 12);
 }
 
 #[test]
+fn a_wide_gather_a_narrow_and_a_wide_one_queue_up_by_pull() {
+    let shapes = [gather(16), gather(3), gather(16)];
+    queued(Transport::Pull, &shapes, &[5, 1, 5], 12);
+}
+
+#[test]
+fn a_wide_reduction_a_narrow_gather_and_a_wide_reduction_queue_up_by_push() {
+    let shapes = [reduce(16), gather(3), reduce(16)];
+    queued(Transport::Push, &shapes, &[16, 1, 16], 12);
+}
+
+#[test]
 fn a_wide_reduction_a_narrow_gather_and_a_wide_reduction_queue_up_by_pull() {
-    let shapes = [reduce(16), gather(1), reduce(16)];
+    let shapes = [reduce(16), gather(3), reduce(16)];
     queued(Transport::Pull, &shapes, &[16, 1, 16], 12);
 }
 

@@ -8,9 +8,8 @@ use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
 use slabfence_tests::exchange::Exchange;
 use slabfence_tests::graphs::capture;
-use slabfence_tests::late::hold;
+use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::rounds::Rounds;
 use slabfence_tests::shape::Shape;
 
@@ -37,6 +36,7 @@ fn mixed(transport: Transport, plan: &[Next], times: u32) {
     let (machine, driver) = machine(3);
     let contract = Contract {
         transport,
+        fail: FAIL,
         ..Contract::new(3, 16, 16, 4)
     };
     on_ranks(&driver, 3, |member| {
@@ -112,6 +112,7 @@ fn every_operation_of_every_type_and_transport_is_one_kernel_node() {
             transport,
             gather_element_bytes: 4,
             reduce_element_bytes: 4,
+            fail: FAIL,
             ..Contract::new(2, 16, 16, 4)
         };
         let direction = format!("{transport:?}").to_lowercase();

@@ -10,9 +10,8 @@ use slabfence::driver::Stream;
 use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
 use slabfence_tests::graphs::capture;
-use slabfence_tests::late::hold;
+use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::rounds::Rounds;
 use slabfence_tests::shape::Shape;
 
@@ -33,6 +32,7 @@ fn replays(world: u32, transport: Transport, shapes: &[Shape], between: Between)
     let (machine, driver) = machine(world);
     let contract = Contract {
         transport,
+        fail: FAIL,
         ..Contract::new(world, 16, 16, 4)
     };
     let hosts = Barrier::new(world as usize);

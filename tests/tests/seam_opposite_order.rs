@@ -5,8 +5,8 @@ use slabfence::driver::Stream;
 use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
 use slabfence_tests::graphs::capture;
+use slabfence_tests::late::{FAIL, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::rounds::Rounds;
 use slabfence_tests::shape::Shape;
 
@@ -28,6 +28,7 @@ fn opposite(world: u32, transport: Transport) {
     let contract = Contract {
         transport,
         concurrent_operations: 2,
+        fail: FAIL,
         ..Contract::new(world, 24, 24, 4)
     };
     on_ranks(&driver, world, |member| {

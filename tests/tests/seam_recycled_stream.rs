@@ -9,14 +9,19 @@ use slabfence::driver::{CaptureMode, Stream};
 use slabfence::layout::DType;
 use slabfence_tests::exchange::Exchange;
 use slabfence_tests::graphs::{EpochCounter, capture};
+use slabfence_tests::late::{FAIL, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Member, on_ranks};
+use slabfence_tests::ranks::Member;
 use slabfence_tests::shape::Shape;
 
 const SHAPE: Shape = Shape::gather(DType::Bf16, 3, 1, 16);
 
 fn pool(member: &Member, names: &[&str]) -> Pool {
-    let pool = member.pool(&Contract::new(2, 16, 16, 4)).unwrap();
+    let contract = Contract {
+        fail: FAIL,
+        ..Contract::new(2, 16, 16, 4)
+    };
+    let pool = member.pool(&contract).unwrap();
     pool.prepare(names).unwrap();
     pool
 }

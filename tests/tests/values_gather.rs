@@ -5,8 +5,8 @@ use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
+use slabfence_tests::late::{FAIL, on_ranks};
 use slabfence_tests::probe::machine_of;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::rounds::Rounds;
 use slabfence_tests::shape::{Shape, Source};
 
@@ -34,6 +34,7 @@ fn gathers(world: u32, heads: u32, profile: &str, devices: u32) {
             gather_element_bytes: 4,
             max_grid: 8,
             oversubscribe: true,
+            fail: FAIL,
             ..Contract::new(heads * world, 576, 8, 13)
         };
         let shapes: Vec<Shape> = CASES

@@ -9,8 +9,8 @@ use slabfence::layout::{DType, Transport};
 use slabfence_tests::arithmetic::{reference, widen};
 use slabfence_tests::exchange::Exchange;
 use slabfence_tests::graphs::capture;
+use slabfence_tests::late::{FAIL, on_ranks};
 use slabfence_tests::probe::machine_of;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::shape::{Kind, Shape};
 
 /// Heads of one rank.
@@ -63,6 +63,7 @@ fn outputs(driver: &Driver, world: u32, transport: Transport) -> Vec<Vec<Vec<u8>
         reduce_element_bytes: 4,
         max_grid: 8,
         oversubscribe: true,
+        fail: FAIL,
         ..Contract::new(HEADS * world, 8, 24, BATCH)
     };
     on_ranks(driver, world, |member| {

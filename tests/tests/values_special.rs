@@ -8,8 +8,8 @@ use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
 use slabfence_tests::arithmetic::{narrow, widen};
 use slabfence_tests::exchange::Exchange;
+use slabfence_tests::late::{FAIL, on_ranks};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::on_ranks;
 use slabfence_tests::shape::{Kind, Place, Shape, Source, nan, number};
 
 /// Rows of one rank: tokens, heads, elements.
@@ -37,6 +37,7 @@ fn combine(world: u32, source: Source, also: impl Fn(&Exchange, &[u8]) + Sync) {
             transport,
             reduce_element_bytes: 4,
             max_grid: 8,
+            fail: FAIL,
             ..Contract::new(HEADS * world, 8, DIM, BATCH)
         };
         on_ranks(&driver, world, |member| {

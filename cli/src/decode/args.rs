@@ -121,6 +121,16 @@ pub enum TransportName {
     Pull,
 }
 
+impl TransportName {
+    /// As options and reports call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Pull => "pull",
+        }
+    }
+}
+
 impl From<TransportName> for Transport {
     fn from(name: TransportName) -> Self {
         match name {

@@ -120,6 +120,13 @@ fn parse(name: &str, bytes: &[u8]) -> Result<File, Failure> {
                 "tensor `{tensor}` has shape {shape:?}: it is empty"
             )));
         }
+        let numbers = Element::F32.decode(view.data());
+        if let Some(index) = numbers.iter().position(|x| !x.is_finite()) {
+            return Err(refuse(format!(
+                "tensor `{tensor}`, element {index}, is {}; only finite numbers can be compared",
+                numbers[index]
+            )));
+        }
         Ok((view, shape))
     };
     let (q, [tokens, heads, key_dim]) = get("q")?;
@@ -306,6 +313,12 @@ mod tests {
             None,
             "it must be [3, 2, 8]",
         );
+        let no_number = f32::NAN.to_le_bytes();
+        let mut bytes = file(&tensors(), None);
+        let last = bytes.len() - 4;
+        bytes[last..].copy_from_slice(&no_number);
+        let said = parse("file", &bytes).unwrap_err().to_string();
+        assert!(said.contains("is NaN; only finite numbers"), "{said}");
         for scale in ["fast", "-1", "inf", "0"] {
             refused(&tensors(), Some(scale), "not a positive number");
         }

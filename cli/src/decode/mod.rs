@@ -18,18 +18,14 @@ mod text;
 mod time;
 mod workload;
 
-use std::thread;
-
-use slabfence::group::ThreadBootstrap;
-
-pub use args::DecodeArgs;
-use rank::BatchResult;
+pub use args::{DecodeArgs, TransportName};
 pub use report::Report;
 use setup::Setup;
 use workload::Workload;
 
 use crate::driver::{self, Opened, Wish};
-use crate::failure::{Failure, RankError};
+use crate::failure::Failure;
+use crate::ranks::on_threads;
 
 /// Ranks of a group.
 const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
@@ -47,16 +43,7 @@ pub fn run(args: &DecodeArgs) -> Result<Report, Failure> {
         oversubscribe: args.oversubscribe,
     })?;
     let report = checked(args, &data, &opened);
-    match (report, opened.left_over()) {
-        (report, None) => report,
-        (Ok(_), Some(live)) => Err(Failure::Fault(format!(
-            "the run ended and left something behind on the emulated machine: {live:?}"
-        ))),
-        (Err(failure), Some(live)) => {
-            log::error!("left behind on the emulated machine: {live:?}");
-            Err(failure)
-        }
-    }
+    opened.close(report)
 }
 
 /// Refuses numbers that nothing can be done with.
@@ -104,42 +91,11 @@ fn workload(args: &DecodeArgs) -> Result<Workload, Failure> {
 fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report, Failure> {
     let emulated = opened.driver.is_emulated();
     let setup = Setup::new(args, data, opened.places.len(), emulated)?;
-    let results = on_threads(&setup, opened)?;
+    let results = on_threads(&opened.places, |member, ordinal| {
+        rank::run(&setup, &opened.driver, member, ordinal)
+    })?;
     if let Some(path) = &args.output {
         output::write(path, &setup, &results)?;
     }
     Ok(Report::new(&setup, opened, &results, args.time))
-}
-
-/// Runs every rank as a thread. Results by rank, then by batch size.
-fn on_threads(setup: &Setup<'_>, opened: &Opened) -> Result<Vec<Vec<BatchResult>>, Failure> {
-    let members = ThreadBootstrap::world(setup.ranks as u32);
-    let outcomes: Vec<Result<Vec<BatchResult>, RankError>> = thread::scope(|scope| {
-        let spawn = |(member, &ordinal)| {
-            scope.spawn(move || rank::run(setup, &opened.driver, member, ordinal))
-        };
-        let ranks: Vec<_> = members.into_iter().zip(&opened.places).map(spawn).collect();
-        let joined = ranks.into_iter().map(|rank| match rank.join() {
-            Ok(outcome) => outcome.map_err(RankError::Library),
-            Err(panic) => Err(RankError::Panic(words_of(panic))),
-        });
-        joined.collect()
-    });
-    let (mut results, mut errors) = (Vec::new(), Vec::new());
-    for (rank, outcome) in outcomes.into_iter().enumerate() {
-        match outcome {
-            Ok(result) => results.push(result),
-            Err(error) => errors.push((rank, error)),
-        }
-    }
-    if errors.is_empty() {
-        return Ok(results);
-    }
-    Err(Failure::of_ranks(&errors, setup.ranks))
-}
-
-fn words_of(panic: Box<dyn std::any::Any + Send>) -> String {
-    let text = panic.downcast::<String>().map(|words| *words);
-    text.or_else(|panic| panic.downcast::<&str>().map(|words| (*words).to_owned()))
-        .unwrap_or_else(|_| "no words".to_owned())
 }

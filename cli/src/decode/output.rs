@@ -51,6 +51,13 @@ pub fn check(option: &str, path: &Path) -> Result<(), Failure> {
             path.display()
         )));
     }
+    // What is there is replaced: a device such as /dev/null would be gone.
+    if path.exists() && !path.is_file() {
+        return Err(Failure::Use(format!(
+            "--output {}: that is no plain file",
+            path.display()
+        )));
+    }
     if !folder.is_dir() {
         return Err(Failure::Use(format!(
             "{option} {}: there is no folder {}",

@@ -14,6 +14,8 @@ use crate::failure::Failure;
 
 /// Largest row dimension of the reference attention kernel.
 const MAX_DIM: usize = 1024;
+/// Most layers of a graph: far beyond any model, and no size overflows.
+const MAX_LAYERS: usize = 1024;
 /// A wait this long is reported, and goes on.
 const WARN: Duration = Duration::from_secs(5);
 /// A wait this long ends the run.
@@ -89,6 +91,19 @@ impl<'a> Setup<'a> {
                     "a {what} row has {dim} elements; the reference attention kernel takes at most {MAX_DIM}"
                 ));
             }
+        }
+        if args.layers > MAX_LAYERS {
+            return refuse(format!("--layers {}: at most {MAX_LAYERS}", args.layers));
+        }
+        let place = |path: &PathBuf| path.canonicalize().ok();
+        if let Some(output) = args.output.as_ref()
+            && place(output)
+                .is_some_and(|there| args.input.iter().any(|i| place(i).as_ref() == Some(&there)))
+        {
+            return refuse(format!(
+                "--output {}: that is an input, and would be overwritten",
+                output.display()
+            ));
         }
         if let Some(&batch) = args.batch.iter().find(|&&b| b as usize > data.tokens) {
             return refuse(format!(

@@ -36,6 +36,8 @@ fn numbers_out_of_range_are_refused() {
     Run::refused(&["--batch", "1,0"], "--batch: must be at least 1");
     Run::refused(&["--layers", "0"], "--layers: must be at least 1");
     Run::refused(&["--replays", "0"], "--replays: must be at least 1");
+    let most = usize::MAX.to_string();
+    Run::refused(&["--layers", &most], "at most 1024");
 }
 
 #[test]
@@ -91,6 +93,17 @@ fn an_output_that_cannot_be_written_is_refused_before_the_run() {
     Run::refused(&["--output", &nowhere], "there is no folder");
     Run::refused(&["--output", &folder.path("")], "that is no file name");
     assert_eq!(folder.names(), [""; 0]);
+    let bytes = Data::small().bytes();
+    let input = folder.file("input", &bytes);
+    let roundabout = folder.path("./input");
+    let args = ["--input", &input, "--output", &roundabout];
+    Run::refused(&args, "that is an input, and would be overwritten");
+    assert_eq!(std::fs::read(&input).unwrap(), bytes);
+    let listener = std::os::unix::net::UnixListener::bind(folder.path("socket"));
+    let args = ["--output", &folder.path("socket")];
+    Run::refused(&args, "that is no plain file");
+    drop(listener.unwrap());
+    assert_eq!(folder.names().len(), 2);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The `slabfence` command, run as its users run it, on the emulated machine.
 
 mod bad_input;
+mod bench;
 mod decode;
 mod dump;
 mod embed;
 mod files;
+mod linkage;
 mod run;

@@ -22,8 +22,13 @@ pub struct Run {
 impl Run {
     /// Runs `slabfence decode` on the emulated machine.
     pub fn decode(args: &[&str]) -> Self {
+        Self::of("decode", args)
+    }
+
+    /// Runs a command of `slabfence` on the emulated machine.
+    pub fn of(name: &str, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_slabfence"));
-        command.args(["decode", "--driver", "emulated"]).args(args);
+        command.args([name, "--driver", "emulated"]).args(args);
         command.env_remove("RUST_LOG");
         let mut child = command
             .stdin(Stdio::null())

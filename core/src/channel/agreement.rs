@@ -28,6 +28,13 @@ pub(super) fn terms(contract: &Contract, group: &Group) -> Vec<u8> {
         .finish()
 }
 
+/// What all ranks call the pool in their exchanges: rank 0's number. All ranks see the same messages, so they agree on 0 for
+/// a malformed one, and the next steps find out.
+pub(super) fn pool_number(messages: &[Vec<u8>]) -> u64 {
+    let first = messages.first().map(|message| Reader::new(message));
+    first.and_then(|mut reader| reader.word()).unwrap_or(0)
+}
+
 struct Terms {
     hash: u64,
     fields: Vec<(String, String)>,

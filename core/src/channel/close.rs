@@ -20,8 +20,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Setup`] with every rank's reason: a device that does not come to rest, graphs or capture scopes that still
-    /// hold a channel. The pool is then as it was, and every rank may call again; so too after a failure to free, which
-    /// leaves a pool that can only be closed.
+    /// hold a channel. The pool is then as it was, and every rank may call again; so too after a failure to free
+    /// or a lost last word of the others, which leave a pool that can only be closed.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
         let _turn = shared.turn();
@@ -32,8 +32,16 @@ impl Pool {
             }
             std::mem::replace(&mut state.phase, Phase::Busy("close"))
         };
-        if let Err(error) = at_rest(shared) {
+        if let Err(error) = drained(shared) {
             shared.write().phase = before;
+            return Err(error);
+        }
+        if let Err(error) = shared.group.agree("close: graphs", released(shared)) {
+            shared.write().phase = match &error {
+                Error::Setup { .. } => before,
+                // The others may have passed this step and freed what operations of this rank would write to.
+                _ => Phase::Broken(format!("its close ended on this rank only: {error}")),
+            };
             return Err(error);
         }
         let freed = match &mut shared.write().memory {
@@ -53,19 +61,17 @@ impl Pool {
     }
 }
 
-/// Whether nothing on any rank can use the pool's memory any more.
-fn at_rest(shared: &Shared) -> Result<()> {
-    let group = &shared.group;
+/// Waits until nothing runs on any rank.
+fn drained(shared: &Shared) -> Result<()> {
     let drained = match shared.drain() {
-        // A context with a sticky error runs nothing any more.
-        Err(Error::Driver(error)) => {
+        // Any other error, such as that of a wait during a capture, leaves kernels running.
+        Err(Error::Driver(error)) if error.breaks_context() => {
             log::warn!("closing a pool on a failed context: {error}");
             Ok(())
         }
         other => other,
     };
-    group.agree("close: drain", drained)?;
-    group.agree("close: graphs", released(shared))
+    shared.group.agree("close: drain", drained)
 }
 
 /// [`unused`], with patience: the driver tells of a destroyed graph from a thread of its own, some time later.

@@ -45,7 +45,7 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// 16-bit elements, four channels, grids up to 32, one operation at a time, warning after 5 s, failure after 600 s, push.
+    /// 16-bit elements, four channels, grids up to 64, one operation at a time, warning after 5 s, failure after 600 s, push.
     pub const fn new(
         total_heads: u32,
         query_head_dim: u32,

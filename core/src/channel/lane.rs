@@ -1,11 +1,13 @@
 //! A channel's state on this rank, and the handles that keep it.
 
+use core::mem::offset_of;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::driver::DevicePtr;
 use crate::health::{FaultReport, Slip};
-use crate::layout::Header;
+use crate::layout::{Header, LocalBlock};
 
 use super::shared::Shared;
 use crate::error::Result;
@@ -41,6 +43,14 @@ impl Channel {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.lane.name
+    }
+
+    /// Address of the channel's verdict on this rank, a `u64` in memory of its device that only our kernels write: zero, or
+    /// what [`split_verdict`](crate::layout::split_verdict) takes apart, of the first failure since the last reset. Set before
+    /// the kernel that failed ends, so what follows an operation in its stream or graph can copy it or depend on it. Valid
+    /// until the pool is closed.
+    pub fn verdict(&self) -> DevicePtr {
+        DevicePtr::from_raw(self.lane.header.local + offset_of!(LocalBlock, status) as u64)
     }
 
     /// The record of the channel's first failed operation since the last reset, if one failed on this rank.

@@ -9,6 +9,7 @@ use crate::collective::plan::Limits;
 use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::group::wire::Writer;
 use crate::health::{FaultReport, Health, HealthPage, Slip};
 use crate::layout::Transport;
 
@@ -42,7 +43,12 @@ impl Pool {
                 what,
             })
             .and_then(|staging| Ok((staging, Cut::new(contract, world, staging)?)));
-        let (staging, cut) = group.agree("create: arguments", staging)?;
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let message = Writer::new().word(number).finish();
+        let numbers = group.share_ref("create: arguments", staging.as_ref().map(|_| message))?;
+        let (staging, cut) = staging?;
+        let group = group.for_pool(agreement::pool_number(&numbers));
 
         let terms = group.exchange("create: contract", &agreement::terms(contract, &group))?;
         settle("create: contract", agreement::compare_terms(&terms))?;
@@ -84,9 +90,8 @@ impl Pool {
             mem::forget(page);
             return Err(error);
         }
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let shared = Shared {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number,
             device: device.clone(),
             limits: Limits {
                 world,

@@ -17,7 +17,19 @@ use super::shared::Shared;
 
 thread_local! {
     /// Scopes of this thread, innermost last.
-    static SCOPES: RefCell<Vec<Rc<Active>>> = const { RefCell::new(Vec::new()) };
+    static SCOPES: RefCell<Scopes> = const { RefCell::new(Scopes(Vec::new())) };
+}
+
+/// The list of a thread. What is still in it when the thread ends was leaked, and is left: nobody else could.
+#[derive(Debug)]
+struct Scopes(Vec<Rc<Active>>);
+
+impl Drop for Scopes {
+    fn drop(&mut self) {
+        for active in &self.0 {
+            active.lane.scoped.store(false, Ordering::Release);
+        }
+    }
 }
 
 /// A scope that has been entered and not left.
@@ -109,7 +121,11 @@ impl Pool {
             owner,
             capture: Cell::new(None),
         });
-        SCOPES.with_borrow_mut(|scopes| scopes.push(Rc::clone(&active)));
+        let listed = SCOPES.try_with(|scopes| scopes.borrow_mut().0.push(Rc::clone(&active)));
+        if listed.is_err() {
+            active.lane.scoped.store(false, Ordering::Release);
+            return Err(refuse("the thread is ending".to_owned()));
+        }
         Ok(CaptureScope {
             active,
             left: false,
@@ -135,6 +151,7 @@ impl CaptureScope {
         }
         self.left = true;
         let inner = SCOPES.with_borrow_mut(|scopes| {
+            let scopes = &mut scopes.0;
             let place = scopes.iter().position(|s| Rc::ptr_eq(s, &self.active))?;
             let later = scopes[place + 1..].iter();
             let inner = later.rev().find(|s| s.pool == self.active.pool).cloned();
@@ -190,11 +207,13 @@ pub(crate) fn route(channel: &Channel, stream: &Stream, operation: &'static str)
             ));
         }
     };
-    let scope = SCOPES.with_borrow(|scopes| {
-        let mut innermost = scopes.iter().rev();
+    // A thread whose list is gone is ending, and has no scopes.
+    let scope = SCOPES.try_with(|scopes| {
+        let scopes = scopes.borrow();
+        let mut innermost = scopes.0.iter().rev();
         innermost.find(|scope| scope.pool == pool).cloned()
     });
-    let Some(scope) = scope else {
+    let Some(scope) = scope.ok().flatten() else {
         if capture.is_some() {
             return Err(refuse(
                 "the stream captures outside a capture scope; enter one with Pool::capture before the capture begins"

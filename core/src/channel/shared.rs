@@ -66,8 +66,12 @@ impl Shared {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn turn(&self) -> Turn<'_> {
+        let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        Turn {
+            shared: self,
+            _guard: guard,
+        }
     }
 
     /// Keeps the pool open while it is held.
@@ -92,6 +96,25 @@ impl Shared {
     /// reaches the others before they give this rank up.
     pub(super) fn drain(&self) -> Result<()> {
         drain(&self.device, self.group.timeout() / 2)
+    }
+}
+
+/// A collective host call, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    shared: &'a Shared,
+    _guard: MutexGuard<'a, ()>,
+}
+
+impl Drop for Turn<'_> {
+    /// A call that a panic ends, such as one of the host's bootstrap, is under way no more, and has no result.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut state = self.shared.write();
+            if let Phase::Busy(call) = state.phase {
+                state.phase = Phase::Broken(format!("its {call} panicked"));
+            }
+        }
     }
 }
 

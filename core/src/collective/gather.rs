@@ -220,5 +220,12 @@ mod tests {
             },
             "address space",
         );
+        refused(
+            AllGatherHeads {
+                input: pointer(u64::MAX - 15),
+                ..call()
+            },
+            "address space",
+        );
     }
 }

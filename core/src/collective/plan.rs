@@ -106,11 +106,12 @@ pub(super) fn check_pointer(name: &str, pointer: DevicePtr, alignment: u64) -> R
     Ok(())
 }
 
-/// Refuses an output that overlaps an input, or that wraps around the address space.
+/// Refuses an output that overlaps an input, and what wraps around the address space.
 pub(super) fn check_apart(output: Extent<'_>, inputs: &[Extent<'_>]) -> Result<(), String> {
     let out_end = output.end()?;
     for input in inputs {
-        if input.start.raw() < out_end && output.start.raw() < input.end()? {
+        let in_end = input.end()?;
+        if input.start.raw() < out_end && output.start.raw() < in_end {
             return Err(format!("{output} overlaps {input}"));
         }
     }

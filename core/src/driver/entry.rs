@@ -50,6 +50,30 @@ impl fmt::Display for DriverError {
 
 impl std::error::Error for DriverError {}
 
+impl DriverError {
+    /// Whether the context is beyond use, so that nothing runs in it any more. Every other error says of the one call only
+    /// that it failed.
+    pub fn breaks_context(&self) -> bool {
+        matches!(
+            self.code,
+            CUresult::CUDA_ERROR_DEINITIALIZED
+                | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+                | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+                | CUresult::CUDA_ERROR_CONTAINED
+                | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+                | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+                | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+                | CUresult::CUDA_ERROR_ASSERT
+                | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+                | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+                | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+                | CUresult::CUDA_ERROR_INVALID_PC
+                | CUresult::CUDA_ERROR_LAUNCH_FAILED
+        )
+    }
+}
+
 /// An opened and initialised driver. A clone is the same driver.
 #[derive(Clone)]
 pub struct Driver {

@@ -20,6 +20,8 @@ pub use thread::ThreadBootstrap;
 
 /// How long a rank waits for the others in one exchange, unless the caller says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest wait: far beyond use, and every clock can add it.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// An ordered list of ranks, exactly as the caller gave it, and this process's place in it. A clone is the same group.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub struct Group {
     timeout: Duration,
     /// One exchange at a time: the ranks' calls meet by their order.
     turn: Arc<Mutex<()>>,
+    /// Which of the group's pools the exchanges are about; 0 before there is one.
+    pool: u64,
 }
 
 impl Group {
@@ -65,13 +69,22 @@ impl Group {
             bootstrap,
             timeout: DEFAULT_TIMEOUT,
             turn: Arc::default(),
+            pool: 0,
         })
     }
 
-    /// Changes how long a rank waits for the others in one exchange of a collective host call (60 s).
+    /// Changes how long a rank waits for the others in one exchange of a collective host call (60 s). A year is the
+    /// longest.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.timeout = timeout.min(MAX_TIMEOUT);
+        self
+    }
+
+    /// The same group for the exchanges of one pool, whose number all ranks have agreed on. Ranks in the same step of
+    /// different pools then find out.
+    pub(crate) fn for_pool(mut self, pool: u64) -> Self {
+        self.pool = pool;
         self
     }
 
@@ -105,7 +118,11 @@ impl Group {
     /// steps find out here instead of misreading each other.
     pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = wire::Writer::new().text(what).raw(payload).finish();
+        let sent = wire::Writer::new()
+            .text(what)
+            .word(self.pool)
+            .raw(payload)
+            .finish();
         let deadline = Instant::now() + self.timeout;
         let parts = self
             .bootstrap
@@ -128,12 +145,21 @@ impl Group {
         let mut failures = Vec::new();
         for (rank, part) in (0u32..).map(Rank).zip(&parts) {
             let mut reader = wire::Reader::new(part);
-            match reader.text() {
-                Some(step) if step == what => payloads.push(reader.rest().to_vec()),
-                Some(step) => failures.push((
-                    rank,
-                    format!("it is in '{step}'; call collective functions in the same order on all ranks"),
-                )),
+            match reader.text().zip(reader.word()) {
+                Some((step, pool)) if step == what && pool == self.pool => {
+                    payloads.push(reader.rest().to_vec());
+                }
+                Some((step, pool)) => {
+                    let other = if pool == self.pool {
+                        ""
+                    } else {
+                        " of another pool"
+                    };
+                    failures.push((
+                        rank,
+                        format!("it is in '{step}'{other}; call collective functions in the same order on all ranks"),
+                    ));
+                }
                 None => failures.push((rank, "its message is malformed".to_owned())),
             }
         }

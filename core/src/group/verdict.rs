@@ -35,7 +35,8 @@ impl Group {
         self.share_ref(phase, result.as_ref().map(Vec::clone))
     }
 
-    fn share_ref(
+    /// [`share`](Self::share) that leaves the error to the caller.
+    pub(crate) fn share_ref(
         &self,
         phase: &'static str,
         result: std::result::Result<Vec<u8>, &Error>,

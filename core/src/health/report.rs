@@ -45,7 +45,7 @@ impl FaultReport {
             operation: OperationKind::from_code(record.operation),
             epoch: record.state,
             rank: Rank(record.rank),
-            late_rank: (record.late_rank != u32::MAX).then_some(Rank(record.late_rank)),
+            late_rank: (record.late_rank != record.rank).then_some(Rank(record.late_rank)),
             cta: record.cta,
             phase: record.phase,
             cause: Cause::from_code(record.cause),
@@ -184,7 +184,7 @@ mod tests {
     fn unknown_codes_and_no_late_rank_are_said_not_invented() {
         let mut unknown = record(99);
         unknown.operation = 77;
-        unknown.late_rank = u32::MAX;
+        unknown.late_rank = unknown.rank;
         let report = FaultReport::new("decode", &unknown, false);
         assert_eq!(
             (report.cause, report.operation, report.late_rank),

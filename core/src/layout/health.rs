@@ -13,7 +13,7 @@ device_struct! {
         operation: u32 = 12,
         /// Rank that writes this record.
         rank: u32 = 16,
-        /// Rank that was waited for, or whose line disagrees; `u32::MAX` when it is nobody's.
+        /// Rank that was waited for, or whose line disagrees; `rank` when it is nobody's.
         late_rank: u32 = 20,
         /// CTA that noticed.
         cta: u32 = 24,

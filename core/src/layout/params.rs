@@ -187,7 +187,7 @@ device_struct! {
         key_dim: u32 = 100,
         /// Elements of a value.
         value_dim: u32 = 104,
-        /// Score scale, times log2(e) when the LSE is in base e.
+        /// Score scale times log2(e): scores are kept in base 2 whatever the base of the LSE.
         scale_log2: f32 = 108,
         /// Factor from a base-2 LSE to the wanted base: ln 2, or 1.
         lse_factor: f32 = 112,

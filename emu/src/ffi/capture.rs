@@ -27,35 +27,42 @@ fn status(info: &Info) -> CUstreamCaptureStatus {
     }
 }
 
-/// Stores what is known of a stream's capture.
-fn info(
-    call: &mut Call<'_>,
-    stream: CUstream,
-    to: *mut CUstreamCaptureStatus,
+/// Where the caller wants what a running capture is. Null: not wanted.
+struct Wanted {
     id: *mut u64,
     graph: *mut CUgraph,
     dependencies: *mut *const CUgraphNode,
+    data: *mut *const CUgraphEdgeData,
     count: *mut usize,
+}
+
+fn capture_info(
+    call: &mut Call<'_>,
+    stream: CUstream,
+    to: *mut CUstreamCaptureStatus,
+    wanted: Wanted,
 ) -> Status {
     let (state, thread) = call.split();
     let index = state.stream(thread, handle(stream.as_ptr()))?;
     let info = state.capture_info(index)?;
     put(to, status(&info))?;
     if let Info::Active {
-        id: capture,
-        graph: into,
+        id,
+        graph,
         frontier,
     } = info
     {
-        put_if(id, capture);
-        put_if(graph, CUgraph::from_ptr(raw(into)));
-        put_if(count, frontier.len());
-        // The driver's array: it stays until the thread asks again.
+        put_if(wanted.id, id);
+        put_if(wanted.graph, CUgraph::from_ptr(raw(graph)));
+        put_if(wanted.count, frontier.len());
+        // The driver's arrays: they stay until the thread asks again. Every dependency here is an ordinary one.
+        thread.frontier_data = vec![CUgraphEdgeData::default(); frontier.len()];
         thread.frontier = frontier
             .into_iter()
             .map(|node| CUgraphNode::from_ptr(raw(node)))
             .collect();
-        put_if(dependencies, thread.frontier.as_ptr());
+        put_if(wanted.dependencies, thread.frontier.as_ptr());
+        put_if(wanted.data, thread.frontier_data.as_ptr());
     }
     Ok(())
 }
@@ -83,15 +90,17 @@ entries! {
     fn cuStreamGetCaptureInfo(call, stream: CUstream, to: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
         dependencies: *mut *const CUgraphNode, count: *mut usize)
     {
-        info(call, stream, to, id, graph, dependencies, count)
+        let wanted = Wanted { id, graph, dependencies, data: std::ptr::null_mut(), count };
+        capture_info(call, stream, to, wanted)
     }
 
     fn cuStreamGetCaptureInfo_v3(call, stream: CUstream, to: *mut CUstreamCaptureStatus, id: *mut u64,
         graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize)
     {
-        // No array: every edge of this machine is an ordinary one.
-        put_if(data, std::ptr::null());
-        info(call, stream, to, id, graph, dependencies, count)
+        if dependencies.is_null() && !data.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        capture_info(call, stream, to, Wanted { id, graph, dependencies, data, count })
     }
 
     fn cuThreadExchangeStreamCaptureMode(call, to: *mut CUstreamCaptureMode) {

@@ -3,7 +3,7 @@
 use std::ffi::{c_uint, c_void};
 
 use slabfence_sys::{
-    CUDA_KERNEL_NODE_PARAMS_v2, CUcontext, CUfunction, CUgraph, CUgraphExec,
+    CUDA_KERNEL_NODE_PARAMS_v2, CUcontext, CUfunction, CUgraph, CUgraphEdgeData, CUgraphExec,
     CUgraphInstantiate_flags, CUgraphNode, CUgraphNodeType, CUhostFn, CUkernel, CUstream,
     CUuserObject, CUuserObject_flags, CUuserObjectRetain_flags,
 };
@@ -17,7 +17,7 @@ use crate::launch::Geometry;
 use crate::slots::Call;
 
 /// Gives a list in the two-call way: its length when there is no array, else what fits, and how much that was.
-pub(super) fn enumerate<T, const N: usize>(
+fn enumerate<T, const N: usize>(
     arrays: [*mut T; N],
     count: *mut usize,
     rows: Vec<[T; N]>,
@@ -54,6 +54,14 @@ fn node(value: u64) -> CUgraphNode {
     CUgraphNode::from_ptr(raw(value))
 }
 
+/// The edges of a graph, from and to.
+fn edges(call: &mut Call<'_>, graph: CUgraph) -> Status<Vec<[CUgraphNode; 2]>> {
+    let (state, _) = call.split();
+    let found = state.graphs.graphs.get(handle(graph.as_ptr()))?;
+    let ends = found.edges.iter();
+    Ok(ends.map(|&(from, to)| [node(from), node(to)]).collect())
+}
+
 entries! {
     fn cuGraphCreate(call, graph: *mut CUgraph, flags: c_uint) {
         let (state, _) = call.split();
@@ -78,9 +86,17 @@ entries! {
     }
 
     fn cuGraphGetEdges(call, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
-        let (state, _) = call.split();
-        let found = state.graphs.graphs.get(handle(graph.as_ptr()))?;
-        let rows = found.edges.iter().map(|&(from, to)| [node(from), node(to)]).collect();
+        enumerate([from, to], count, edges(call, graph)?, CUgraphNode::null())
+    }
+
+    fn cuGraphGetEdges_v2(call, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData,
+        count: *mut usize)
+    {
+        let rows = edges(call, graph)?;
+        if !data.is_null() {
+            // Every edge here is an ordinary one.
+            put_list(data, get(count)?, std::iter::repeat(CUgraphEdgeData::default()))?;
+        }
         enumerate([from, to], count, rows, CUgraphNode::null())
     }
 

@@ -53,13 +53,14 @@ mod vmm;
 
 /// The function of this name and ABI version for slot `S`, null where there is none.
 fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
-    // A caller that asks for an older ABI than the one written here must not get this one; of two ABIs of a symbol it
-    // gets the newest that is not newer than it asks for.
+    let null = std::ptr::null();
+    // The newest ABI that the caller knows, as `cuGetProcAddress` has it: never a newer one, and never an older one
+    // under a newer one's version.
     let known = SYMBOLS
         .iter()
         .filter(|symbol| symbol.name == name && symbol.version <= version);
     let Some(symbol) = known.max_by_key(|symbol| symbol.version) else {
-        return std::ptr::null();
+        return null;
     };
     let topics = [
         driver::find::<S>,
@@ -78,8 +79,8 @@ fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
         node::find::<S>,
         private::find::<S>,
     ];
-    let found = topics.iter().find_map(|find| find(symbol.entry));
-    found.unwrap_or(std::ptr::null())
+    let mut found = topics.iter().map(|find| find(symbol.entry));
+    found.find_map(|function| function).unwrap_or(null)
 }
 
 /// The function table of the machine in a slot.
@@ -111,13 +112,16 @@ mod tests {
     }
 
     #[test]
-    fn of_two_abis_of_a_symbol_each_is_given_to_who_asks_for_it() {
-        let first = resolve::<0>(c"cuGraphGetEdges", 10_000);
-        assert_eq!(resolve::<0>(c"cuGraphGetEdges", 12_020), first);
-        let second = resolve::<0>(c"cuGraphGetEdges", 12_030);
-        assert!(!first.is_null() && !second.is_null() && first != second);
-        let first = resolve::<0>(c"cuStreamGetCaptureInfo", 11_030);
-        let second = resolve::<0>(c"cuStreamGetCaptureInfo", 12_030);
-        assert!(!second.is_null() && first != second);
+    fn a_symbol_with_two_abis_is_a_function_for_each() {
+        for (symbol, old, new) in [
+            (c"cuStreamGetCaptureInfo", 11_030, 12_030),
+            (c"cuGraphGetEdges", 10_000, 12_030),
+        ] {
+            let (older, newer) = (resolve::<0>(symbol, old), resolve::<0>(symbol, new));
+            assert!(!older.is_null() && !newer.is_null());
+            assert_ne!(older, newer);
+            assert_eq!(resolve::<0>(symbol, new - 10), older);
+            assert_eq!(resolve::<0>(symbol, 13_000), newer);
+        }
     }
 }

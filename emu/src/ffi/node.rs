@@ -1,12 +1,11 @@
-//! What nodes of a graph say of themselves, and how they hang together.
+//! What nodes of a graph say of themselves.
 
 use slabfence_sys::{
     CUDA_HOST_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUdeviceptr, CUevent, CUgraph,
-    CUgraphEdgeData, CUgraphNode, CUlaunchAttributeID, CUlaunchAttributeValue, CUmemorytype,
+    CUgraphNode, CUlaunchAttributeID, CUlaunchAttributeValue, CUmemorytype,
 };
 
-use super::graph::enumerate;
-use super::pointer::{get, handle, put, put_list, raw};
+use super::pointer::{handle, put, raw};
 use crate::code::{Code, Status};
 use crate::engine::Source;
 use crate::graph::Task;
@@ -30,21 +29,6 @@ fn end(at: u64, known: bool) -> (CUmemorytype, CUdeviceptr, *mut std::ffi::c_voi
 }
 
 entries! {
-    fn cuGraphGetEdges_v2(call, graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode,
-        data: *mut CUgraphEdgeData, count: *mut usize)
-    {
-        let (state, _) = call.split();
-        let found = state.graphs.graphs.get(handle(graph.as_ptr()))?;
-        let node = |value: u64| CUgraphNode::from_ptr(raw(value));
-        let rows: Vec<_> = found.edges.iter().map(|&(from, to)| [node(from), node(to)]).collect();
-        if !data.is_null() && !from.is_null() {
-            // Every edge of this machine is an ordinary one.
-            let room = get(count)?;
-            put_list(data, room, std::iter::repeat_n(CUgraphEdgeData::default(), room))?;
-        }
-        enumerate([from, to], count, rows, CUgraphNode::null())
-    }
-
     fn cuGraphKernelNodeGetAttribute(call, of: CUgraphNode, asked: CUlaunchAttributeID,
         to: *mut CUlaunchAttributeValue)
     {

@@ -304,3 +304,46 @@ fn capture_info_tells_the_graph_and_what_the_next_node_depends_on() {
     ok!((scene.gpu.api.cuGraphDestroy)(graph));
     scene.clean();
 }
+
+#[test]
+fn the_newer_abis_tell_what_kind_every_dependency_and_edge_is() {
+    let scene = Scene::new();
+    let info = scene.gpu.api.cuStreamGetCaptureInfo_v3.unwrap();
+    let (mut status, mut id, mut graph) = (CUstreamCaptureStatus(99), 0, CUgraph::null());
+    let (mut nodes, mut data, mut count) = (std::ptr::null(), std::ptr::null(), 99);
+    scene.gpu.begin(scene.one);
+    assert_eq!(scene.fill(scene.one), CUresult::CUDA_SUCCESS);
+    ok!(info(
+        scene.one,
+        &mut status,
+        &mut id,
+        &mut graph,
+        &mut nodes,
+        &mut data,
+        &mut count
+    ));
+    assert_eq!(count, 1);
+    // SAFETY: the driver's array of `count` elements, which is valid until this thread's next such call.
+    let kind: CUgraphEdgeData = unsafe { data.read() };
+    assert_eq!(kind, CUgraphEdgeData::default());
+    assert_eq!(scene.fill(scene.one), CUresult::CUDA_SUCCESS);
+    let graph = scene.gpu.end(scene.one);
+    let (mut from, mut to, mut edges) = ([CUgraphNode::null(); 2], [CUgraphNode::null(); 2], 2);
+    let mut kinds = [CUgraphEdgeData {
+        from_port: 9,
+        ..CUgraphEdgeData::default()
+    }; 3];
+    let list = scene.gpu.api.cuGraphGetEdges_v2.unwrap();
+    ok!(list(
+        graph,
+        from.as_mut_ptr(),
+        to.as_mut_ptr(),
+        kinds.as_mut_ptr(),
+        &mut edges
+    ));
+    assert_eq!(edges, 1);
+    assert!(from[0] != to[0] && !from[0].is_null() && !to[0].is_null());
+    assert_eq!(kinds.map(|kind| kind.from_port), [0, 0, 9]);
+    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    scene.clean();
+}

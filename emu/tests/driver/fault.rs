@@ -166,3 +166,31 @@ fn work_behind_a_fault_is_not_done() {
     // SAFETY: the word is live, and nothing runs any more.
     assert_eq!(unsafe { host.read_volatile() }, 0);
 }
+
+#[test]
+fn a_fill_or_copy_that_faults_ends_and_nobody_waits_for_it() {
+    for fills in [true, false] {
+        let gpu = Gpu::new(2);
+        let host = gpu.pinned(1);
+        gpu.on(1);
+        let (at, own, gate) = (gpu.mapped(1, &[(1, READWRITE)]), gpu.alloc(64), Gate::new());
+        let stream = gpu.stream();
+        gate.close_stream(&gpu, stream);
+        if fills {
+            ok!((gpu.api.cuMemsetD8Async)(at, 1, 64, stream));
+        } else {
+            ok!((gpu.api.cuMemcpyDtoDAsync)(own, at, 64, stream));
+        }
+        gpu.unmap(at);
+        gate.open();
+        let synchronised = code!((gpu.api.cuStreamSynchronize)(stream));
+        assert_eq!(synchronised, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        // Both wait for the device's work, the first for that of all devices.
+        gpu.on(0);
+        ok!((gpu.api.cuMemFreeHost)(host.cast()));
+        ok!((gpu.api.cuDevicePrimaryCtxRelease)(CUdevice(1)));
+        let words = gpu.machine.faults();
+        assert!(words[0].contains("freed or unmapped"), "{words:?}");
+        assert_eq!(words.len(), 1);
+    }
+}

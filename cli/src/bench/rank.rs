@@ -1,0 +1,271 @@
+//! What one rank measures.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use slabfence::Result;
+use slabfence::channel::{Channel, Contract, Pool};
+use slabfence::collective::{AllGatherHeads, Layout, LseBase, LseReduceScatter};
+use slabfence::driver::{CaptureMode, Device, DeviceBuffer, Driver, Event, GraphExec, Stream};
+use slabfence::group::{Group, ThreadBootstrap};
+use slabfence::layout::DType;
+
+use super::args::Operation;
+use super::data::{self, Shape};
+
+/// Operations in a graph.
+pub const OPERATIONS: u32 = 40;
+/// Replays before the timed ones.
+const WARM_UP: u32 = 20;
+/// Timed operations that the host waits for, one by one.
+const BLOCKING: u32 = 200;
+/// Channel of single operations.
+const EAGER: &str = "bench.eager";
+/// Channel of graphs.
+const GRAPH: &str = "bench.graph";
+/// How long a rank waits for the others.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// One operation at one size.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Which.
+    pub operation: Operation,
+    /// Of what shape.
+    pub shape: Shape,
+}
+
+/// What a rank found.
+#[derive(Debug)]
+pub struct Measured {
+    /// Whether its results were right, eager and replayed.
+    pub right: bool,
+    /// Microseconds of one operation in a graph, by replay.
+    pub graph: Vec<f64>,
+    /// Microseconds from the call to the end of one operation, by operation.
+    pub blocking: Vec<f64>,
+}
+
+/// Everything that ranks of one run share.
+#[derive(Debug)]
+pub struct Plan {
+    /// The cases, in order.
+    pub cases: Vec<Case>,
+    /// What the ranks agree on.
+    pub contract: Contract,
+    /// Seed of the data.
+    pub seed: u64,
+    /// Timed replays of each graph; 0: results are checked only.
+    pub replays: u32,
+}
+
+/// Checks and times every case on one rank.
+pub fn run(
+    plan: &Plan,
+    driver: &Driver,
+    member: ThreadBootstrap,
+    (ordinal, world): (u32, u32),
+) -> Result<Vec<Measured>> {
+    let me = member.rank();
+    let group = Group::new(Arc::new(member), me, world)?.with_timeout(TIMEOUT);
+    let device = Device::open(driver, ordinal);
+    group.verdict("open the device", &device)?;
+    let device = device?;
+    let pool = Pool::create(&device, group.clone(), &plan.contract)?;
+    let measured = measure_all(plan, &pool, &group);
+    let closed = pool.close();
+    let measured = measured?;
+    closed?;
+    Ok(measured)
+}
+
+fn measure_all(plan: &Plan, pool: &Pool, group: &Group) -> Result<Vec<Measured>> {
+    pool.prepare(&[EAGER, GRAPH])?;
+    let cases = plan.cases.iter();
+    let measured = cases.map(|case| {
+        let made = Bench::new(plan, pool, group, *case);
+        group.verdict("allocate and upload", &made)?;
+        let bench = made?;
+        let found = bench.measure(plan.replays);
+        group.verdict("measure", &found)?;
+        found
+    });
+    measured.collect()
+}
+
+/// One case with its buffers on one rank.
+struct Bench<'a> {
+    pool: &'a Pool,
+    group: &'a Group,
+    case: Case,
+    channel: Channel,
+    stream: Stream,
+    input: DeviceBuffer,
+    lse: DeviceBuffer,
+    output: DeviceBuffer,
+    seed: u64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(plan: &Plan, pool: &'a Pool, group: &'a Group, case: Case) -> Result<Self> {
+        let (device, shape) = (pool.device(), case.shape);
+        let (from, to) = match case.operation {
+            Operation::Gather => (shape.own(), shape.all()),
+            Operation::Reduce => (shape.all(), shape.own()),
+        };
+        let seed = data::seed_of(plan.seed, group.me().index());
+        let input = DeviceBuffer::new(device, from * 2)?;
+        input.write(0, &data::values(seed, from))?;
+        let lse = DeviceBuffer::new(device, shape.batch * shape.heads * 4)?;
+        let lse_bytes: Vec<u8> = Self::lse_of(&case, seed)
+            .iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect();
+        lse.write(0, &lse_bytes)?;
+        let output = DeviceBuffer::new(device, to * 2)?;
+        Ok(Self {
+            pool,
+            group,
+            case,
+            channel: pool.channel(EAGER)?,
+            stream: Stream::new(device)?,
+            input,
+            lse,
+            output,
+            seed: plan.seed,
+        })
+    }
+
+    fn lse_of(case: &Case, seed: u64) -> Vec<f32> {
+        data::lse(seed ^ 0x5eed, case.shape.batch * case.shape.heads)
+    }
+
+    fn enqueue(&self) -> Result<()> {
+        let batch = self.case.shape.batch as u32;
+        match self.case.operation {
+            Operation::Gather => {
+                let gather = AllGatherHeads {
+                    input: self.input.ptr(),
+                    output: self.output.ptr(),
+                    batch,
+                    dtype: DType::Bf16,
+                    head_dim: None,
+                };
+                // SAFETY: the buffers have the shapes of the case and outlive the stream's work; nothing else uses them.
+                unsafe { gather.enqueue(&self.channel, &self.stream) }
+            }
+            Operation::Reduce => {
+                let reduce = LseReduceScatter {
+                    input: self.input.ptr(),
+                    lse: self.lse.ptr(),
+                    output: self.output.ptr(),
+                    batch,
+                    dtype: DType::Bf16,
+                    head_dim: None,
+                    base: LseBase::E,
+                    input_layout: Layout::TokenMajor,
+                    output_layout: Layout::TokenMajor,
+                };
+                // SAFETY: as above.
+                unsafe { reduce.enqueue(&self.channel, &self.stream) }
+            }
+        }
+    }
+
+    fn measure(&self, replays: u32) -> Result<Measured> {
+        self.output.fill(0xee)?;
+        self.enqueue()?;
+        self.stream.synchronize()?;
+        let eager = self.result()?;
+        let mut exec = self.capture()?;
+        self.output.fill(0xee)?;
+        exec.launch(&self.stream)?;
+        self.stream.synchronize()?;
+        let right = self.is_right(&eager) && self.result()? == eager;
+        if replays == 0 {
+            return Ok(Measured {
+                right,
+                graph: Vec::new(),
+                blocking: Vec::new(),
+            });
+        }
+        Ok(Measured {
+            right,
+            graph: self.replays(&mut exec, replays)?,
+            blocking: self.blocking()?,
+        })
+    }
+
+    fn result(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; self.output.len()];
+        self.output.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn is_right(&self, output: &[u8]) -> bool {
+        let shape = &self.case.shape;
+        let seeds = (0..shape.world).map(|rank| data::seed_of(self.seed, rank));
+        match self.case.operation {
+            Operation::Gather => {
+                let inputs: Vec<_> = seeds.map(|seed| data::values(seed, shape.own())).collect();
+                data::gathered(&inputs, shape) == output
+            }
+            Operation::Reduce => {
+                let inputs: Vec<_> = seeds
+                    .clone()
+                    .map(|seed| data::values(seed, shape.all()))
+                    .collect();
+                let lses: Vec<_> = seeds.map(|seed| Self::lse_of(&self.case, seed)).collect();
+                data::is_combined(output, &inputs, &lses, shape, self.group.me().index())
+            }
+        }
+    }
+
+    fn capture(&self) -> Result<GraphExec> {
+        let scope = self.pool.capture(GRAPH, &self.stream)?;
+        self.stream.begin_capture(CaptureMode::ThreadLocal)?;
+        let enqueued = (0..OPERATIONS).try_for_each(|_| self.enqueue());
+        let graph = self.stream.end_capture();
+        scope.finish()?;
+        enqueued?;
+        graph?.instantiate()
+    }
+
+    /// Microseconds an operation of each replay, by events around it. The ranks start each replay together.
+    fn replays(&self, exec: &mut GraphExec, replays: u32) -> Result<Vec<f64>> {
+        let device = self.pool.device();
+        for _ in 0..WARM_UP {
+            exec.launch(&self.stream)?;
+        }
+        let events = (0..=replays)
+            .map(|_| Event::timed(device))
+            .collect::<Result<Vec<_>>>()?;
+        events[0].record(&self.stream)?;
+        for event in &events[1..] {
+            exec.launch(&self.stream)?;
+            event.record(&self.stream)?;
+        }
+        self.stream.synchronize()?;
+        let pairs = events.windows(2);
+        let times = pairs.map(|pair| Ok(micros(pair[1].since(&pair[0])?) / f64::from(OPERATIONS)));
+        times.collect()
+    }
+
+    /// Microseconds from the call of one operation until the host knows that it has ended.
+    fn blocking(&self) -> Result<Vec<f64>> {
+        let mut times = Vec::with_capacity(BLOCKING as usize);
+        for run in 0..WARM_UP + BLOCKING {
+            let begin = Instant::now();
+            self.enqueue()?;
+            self.stream.synchronize()?;
+            if run >= WARM_UP {
+                times.push(micros(begin.elapsed()));
+            }
+        }
+        Ok(times)
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

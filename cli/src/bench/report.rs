@@ -1,0 +1,106 @@
+//! What a benchmark prints.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::series::Summary;
+
+/// One line of the table.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// `gather` or `reduce`.
+    pub operation: &'static str,
+    /// `push` or `pull`.
+    pub transport: &'static str,
+    /// Tokens.
+    pub batch: usize,
+    /// Bytes that one rank sends to one other.
+    pub bytes: usize,
+    /// Whether every result was right on every rank.
+    pub right: bool,
+    /// Microseconds of one operation in a graph; `None`: not timed.
+    pub graph: Option<Summary>,
+    /// Microseconds of one operation that the host waits for; `None`: not timed.
+    pub blocking: Option<Summary>,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Version of this object.
+    pub schema: u32,
+    /// The driver, in words.
+    pub driver: String,
+    /// Whether it is the emulated one, which is not timed.
+    pub emulated: bool,
+    /// Names of the devices.
+    pub devices: Vec<String>,
+    /// Ranks.
+    pub ranks: usize,
+    /// Heads, and elements of a gathered and of a combined row; bf16.
+    pub shape: [u32; 3],
+    /// Operations in a graph.
+    pub operations_in_graph: u32,
+    /// Timed replays of each graph.
+    pub replays: u32,
+    /// The table.
+    pub rows: Vec<Row>,
+    /// Whether everything was right.
+    pub ok: bool,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [heads, query, value] = self.shape;
+        writeln!(f, "driver      {}", self.driver)?;
+        writeln!(f, "devices     {}", self.devices.join(", "))?;
+        writeln!(
+            f,
+            "shape       {} ranks, {heads} heads, rows of {query} (gather) and {value} (reduce), bf16",
+            self.ranks
+        )?;
+        if self.emulated {
+            writeln!(
+                f,
+                "            EMULATED: results are checked, nothing is timed"
+            )?;
+        } else {
+            writeln!(
+                f,
+                "times       µs, slowest rank; graph: one of {} operations, {} replays; blocking: call to end, one at a time",
+                self.operations_in_graph, self.replays
+            )?;
+        }
+        writeln!(
+            f,
+            "{:<8}{:<6}{:>5}{:>10}  {:<7}{:>8}{:>8}{:>8}  {:>9}{:>8}{:>8}",
+            "", "", "batch", "bytes", "result", "graph", "p99", "max", "blocking", "p99", "max"
+        )?;
+        for row in &self.rows {
+            write!(
+                f,
+                "{:<8}{:<6}{:>5}{:>10}  {:<7}",
+                row.operation,
+                row.transport,
+                row.batch,
+                row.bytes,
+                if row.right { "right" } else { "WRONG" }
+            )?;
+            if let (Some(graph), Some(blocking)) = (row.graph, row.blocking) {
+                write!(
+                    f,
+                    "{:>8.2}{:>8.2}{:>8.2}  ",
+                    graph.median, graph.p99, graph.max
+                )?;
+                write!(
+                    f,
+                    "{:>9.2}{:>8.2}{:>8.2}",
+                    blocking.median, blocking.p99, blocking.max
+                )?;
+            }
+            writeln!(f)?;
+        }
+        write!(f, "result      {}", if self.ok { "ok" } else { "WRONG" })
+    }
+}

@@ -1,0 +1,45 @@
+//! Ranks as threads of this process.
+
+use std::any::Any;
+use std::thread;
+
+use slabfence::Result;
+use slabfence::group::ThreadBootstrap;
+
+use crate::failure::{Failure, RankError};
+
+/// Runs `body` once a rank, each on a thread of its own with its member of the group and the ordinal of its device.
+/// Results by rank.
+pub fn on_threads<T: Send>(
+    places: &[u32],
+    body: impl Fn(ThreadBootstrap, u32) -> Result<T> + Sync,
+) -> Result<Vec<T>, Failure> {
+    let members = ThreadBootstrap::world(places.len() as u32);
+    let body = &body;
+    let outcomes: Vec<Result<T, RankError>> = thread::scope(|scope| {
+        let spawn = |(member, &ordinal)| scope.spawn(move || body(member, ordinal));
+        let ranks: Vec<_> = members.into_iter().zip(places).map(spawn).collect();
+        let joined = ranks.into_iter().map(|rank| match rank.join() {
+            Ok(outcome) => outcome.map_err(RankError::Library),
+            Err(panic) => Err(RankError::Panic(words_of(panic))),
+        });
+        joined.collect()
+    });
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
+    for (rank, outcome) in outcomes.into_iter().enumerate() {
+        match outcome {
+            Ok(result) => results.push(result),
+            Err(error) => errors.push((rank, error)),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(results);
+    }
+    Err(Failure::of_ranks(&errors, places.len()))
+}
+
+fn words_of(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast::<String>().map(|words| *words);
+    text.or_else(|panic| panic.downcast::<&str>().map(|words| (*words).to_owned()))
+        .unwrap_or_else(|_| "no words".to_owned())
+}

@@ -1,0 +1,67 @@
+//! `slabfence bench` on the emulated machine: results are checked, nothing is timed.
+
+use super::run::Run;
+
+const SMALL: [&str; 10] = [
+    "--ranks",
+    "2",
+    "--batch",
+    "1,3",
+    "--heads",
+    "4",
+    "--query-dim",
+    "48",
+    "--value-dim",
+    "32",
+];
+
+#[test]
+fn every_operation_transport_and_size_is_checked_and_not_timed() {
+    let run = Run::of("bench", &[&SMALL[..], &["--json"]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let report: serde_json::Value = serde_json::from_str(&run.out).expect("one JSON object");
+    assert_eq!(
+        (&report["ok"], &report["emulated"]),
+        (&true.into(), &true.into())
+    );
+    let rows = report["rows"].as_array().unwrap();
+    let case = |row: &serde_json::Value| {
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        (
+            text("operation"),
+            text("transport"),
+            row["batch"].as_u64().unwrap(),
+            row["bytes"].as_u64().unwrap(),
+        )
+    };
+    let of = |operation: &str, transport: &str, batch, bytes| {
+        (operation.to_owned(), transport.to_owned(), batch, bytes)
+    };
+    assert_eq!(
+        rows.iter().map(case).collect::<Vec<_>>(),
+        [
+            of("gather", "push", 1, 192),
+            of("gather", "push", 3, 576),
+            of("reduce", "push", 1, 128),
+            of("reduce", "push", 3, 384),
+            of("gather", "pull", 1, 192),
+            of("gather", "pull", 3, 576),
+            of("reduce", "pull", 1, 128),
+            of("reduce", "pull", 3, 384),
+        ]
+    );
+    for row in rows {
+        assert_eq!(row["right"], true);
+        assert!(
+            row["graph"].is_null() && row["blocking"].is_null(),
+            "an emulated time is no GPU time"
+        );
+    }
+}
+
+#[test]
+fn a_picture_of_nothing_is_refused() {
+    let run = Run::of("bench", &[&SMALL[..], &["--svg", "none.svg"]].concat());
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("nothing was timed"), "{}", run.err);
+}
