@@ -105,3 +105,38 @@ impl Registry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Part;
+    use crate::driver::fake;
+    use crate::group::Rank;
+    use crate::layout::Slot;
+
+    #[test]
+    fn a_range_ends_before_its_end_and_a_refusal_is_told_as_one() {
+        let range = PoolRange {
+            part: Part::Outbox,
+            channel: Some("a".to_owned()),
+            slot: Some(Slot::B),
+            owner: Rank(3),
+            source: None,
+            base: 0x10_0000,
+            bytes: 256,
+        };
+        let registry = Registry(BTreeMap::from([(range.base, range)]));
+        let device = fake::device();
+        let words = |address| registry.find(&device, address).to_string();
+        assert_eq!(words(0x10_0000), "outbox B of rank 3, channel a");
+        assert_eq!(words(0x10_00ff), "outbox B of rank 3, channel a, +255");
+        // The fake driver refuses to say what an address is.
+        for outside in [0x0f_ffff, 0x10_0100] {
+            let words = words(outside);
+            assert!(
+                words.starts_with("unknown: cuPointerGetAttribute failed"),
+                "{words}"
+            );
+        }
+    }
+}
