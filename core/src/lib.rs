@@ -5,6 +5,7 @@ pub mod channel;
 pub mod collective;
 pub mod driver;
 pub mod error;
+pub mod graph;
 pub mod group;
 mod hash;
 pub mod health;

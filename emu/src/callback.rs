@@ -28,6 +28,11 @@ impl Callback {
         Callback { function, argument }
     }
 
+    /// Function and argument.
+    pub(crate) fn parts(self) -> (unsafe extern "C" fn(*mut c_void), *mut c_void) {
+        (self.function, self.argument)
+    }
+
     /// Calls it. The caller holds no lock of the machine.
     pub(crate) fn call(self) {
         // SAFETY: by the contract of `new`.

@@ -22,6 +22,8 @@ pub(crate) struct KernelTask {
     pub(crate) device: u32,
     /// Geometry and parameters, copied when the task was made.
     pub(crate) launch: Arc<Launch>,
+    /// Whether all blocks must be resident at once.
+    pub(crate) cooperative: bool,
 }
 
 /// Work that a stream can be given, or a graph's node can be.

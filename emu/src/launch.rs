@@ -88,6 +88,7 @@ impl State {
             function,
             device: on,
             launch: Arc::new(launch),
+            cooperative,
         })
     }
 }

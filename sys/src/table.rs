@@ -303,6 +303,16 @@ driver_table! {
         cuGraphGetEdges_v2 as cuGraphGetEdges @ 12030:
             fn(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData,
                 count: *mut usize) -> CUresult;
+        cuGraphKernelNodeGetAttribute @ 11000:
+            fn(node: CUgraphNode, attribute: CUlaunchAttributeID, value: *mut CUlaunchAttributeValue) -> CUresult;
+        cuGraphMemcpyNodeGetParams @ 10000: fn(node: CUgraphNode, params: *mut CUDA_MEMCPY3D) -> CUresult;
+        cuGraphMemsetNodeGetParams @ 10000: fn(node: CUgraphNode, params: *mut CUDA_MEMSET_NODE_PARAMS) -> CUresult;
+        cuGraphHostNodeGetParams @ 10000: fn(node: CUgraphNode, params: *mut CUDA_HOST_NODE_PARAMS) -> CUresult;
+        cuGraphChildGraphNodeGetGraph @ 10000: fn(node: CUgraphNode, graph: *mut CUgraph) -> CUresult;
+        cuGraphEventRecordNodeGetEvent @ 11010: fn(node: CUgraphNode, event: *mut CUevent) -> CUresult;
+        cuGraphEventWaitNodeGetEvent @ 11010: fn(node: CUgraphNode, event: *mut CUevent) -> CUresult;
+        cuGraphMemFreeNodeGetParams @ 11040: fn(node: CUgraphNode, address: *mut CUdeviceptr) -> CUresult;
+        cuKernelGetFunction @ 12000: fn(function: *mut CUfunction, kernel: CUkernel) -> CUresult;
         cuStreamGetCaptureInfo_v3 as cuStreamGetCaptureInfo @ 12030:
             fn(stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
                 dependencies: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize) -> CUresult;

@@ -40,7 +40,7 @@ impl EpochCounter {
     /// When the first node is no operation of ours.
     pub fn of(graph: &Graph, stream: &Stream) -> Self {
         let nodes = graph.nodes().expect("the graph's nodes");
-        let kernels = nodes.iter().filter_map(|node| node.kernel.as_ref());
+        let kernels = nodes.iter().filter_map(|node| node.kernel());
         let block = kernels
             .filter_map(|kernel| kernel.params.as_ref()?.first())
             .next()

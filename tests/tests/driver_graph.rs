@@ -22,7 +22,7 @@ fn a_captured_kernel_is_one_node_with_its_name_and_its_parameters() {
     assert_eq!(nodes.len(), 1);
     assert_eq!(nodes[0].kind, CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL);
     assert_eq!(graph.kernel_nodes().unwrap(), 1);
-    let kernel = nodes[0].kernel.as_ref().unwrap();
+    let kernel = nodes[0].kernel().unwrap();
     assert_eq!(kernel.function.as_deref(), Some("poke"));
     assert_eq!((kernel.grid, kernel.block), ([1, 1, 1], [1, 1, 1]));
     let params = kernel.params.as_ref().unwrap();

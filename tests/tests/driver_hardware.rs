@@ -73,7 +73,7 @@ fn a_captured_kernel_tells_its_name_and_parameters_and_replays() {
     let graph = probe.stream.end_capture().unwrap();
     let nodes = graph.nodes().unwrap();
     assert_eq!(nodes.len(), 1);
-    let kernel = nodes[0].kernel.as_ref().unwrap();
+    let kernel = nodes[0].kernel().unwrap();
     assert_eq!(kernel.function.as_deref(), Some("poke"));
     let params = kernel.params.as_ref().unwrap();
     let words = [buffer.ptr().raw().to_le_bytes(), 0x55aau64.to_le_bytes()].concat();

@@ -30,7 +30,7 @@ fn captured(member: &Member, contract: &Contract, name: &str) -> Vec<u8> {
     let graph = stream.end_capture().unwrap();
     scope.finish().unwrap();
     let nodes = graph.nodes().unwrap();
-    let kernel = nodes[0].kernel.as_ref().unwrap();
+    let kernel = nodes[0].kernel().unwrap();
     let params = kernel.params.as_ref().unwrap();
     assert_eq!(params.len(), 1);
     params[0].bytes.clone()

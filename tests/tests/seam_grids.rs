@@ -38,7 +38,7 @@ fn contract(transport: Transport, ctas: u32) -> Contract {
 /// The grid of every operation of a graph.
 fn grids_of(graph: &Graph) -> Vec<u32> {
     let nodes = graph.nodes().unwrap();
-    let kernels = nodes.iter().map(|node| node.kernel.as_ref().unwrap());
+    let kernels = nodes.iter().map(|node| node.kernel().unwrap());
     kernels.map(|kernel| kernel.grid[0]).collect()
 }
 

@@ -127,7 +127,7 @@ fn every_operation_of_every_type_and_transport_is_one_kernel_node() {
                 });
                 let nodes = graph.nodes().unwrap();
                 assert_eq!(nodes.len(), 1, "{function}");
-                let kernel = nodes[0].kernel.as_ref().expect("a kernel");
+                let kernel = nodes[0].kernel().expect("a kernel");
                 assert_eq!(kernel.function.as_deref(), Some(function.as_str()));
             };
             for dtype in [

@@ -98,6 +98,11 @@ pub struct DecodeArgs {
     #[arg(long)]
     pub time: bool,
 
+    /// Write rank 0's graph of the largest batch, as it was captured, to a file: what its nodes are, with which parameters,
+    /// and whose memory each address is. The name's ending chooses the form: .txt, .json or .dot.
+    #[arg(long, value_name = "FILE")]
+    pub dump_graph: Option<PathBuf>,
+
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,

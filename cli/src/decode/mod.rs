@@ -1,6 +1,7 @@
 //! `slabfence decode`: the collectives of a decode step on attention data, checked against the data's own outputs.
 
 mod args;
+mod dump;
 mod element;
 mod extents;
 mod input;
@@ -64,7 +65,15 @@ fn check(args: &DecodeArgs) -> Result<(), Failure> {
     ];
     match counts.iter().find(|(_, count)| *count == 0) {
         Some((name, _)) => Err(Failure::Use(format!("{name}: must be at least 1"))),
-        None => args.output.as_deref().map_or(Ok(()), output::check),
+        None => {
+            if let Some(path) = &args.dump_graph {
+                dump::check(path)?;
+            }
+            match &args.output {
+                Some(path) => output::check("--output", path),
+                None => Ok(()),
+            }
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl View for &Tensor {
 }
 
 /// Refuses a path that cannot be written to, before anything runs.
-pub fn check(path: &Path) -> Result<(), Failure> {
+pub fn check(option: &str, path: &Path) -> Result<(), Failure> {
     let folder = match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
@@ -47,7 +47,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     };
     if path.file_name().is_none() || path.is_dir() {
         return Err(Failure::Use(format!(
-            "--output {}: that is no file name",
+            "{option} {}: that is no file name",
             path.display()
         )));
     }
@@ -60,7 +60,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     }
     if !folder.is_dir() {
         return Err(Failure::Use(format!(
-            "--output {}: there is no folder {}",
+            "{option} {}: there is no folder {}",
             path.display(),
             folder.display()
         )));
@@ -85,14 +85,18 @@ pub fn write(path: &Path, setup: &Setup<'_>, results: &[Vec<BatchResult>]) -> Re
         Some(metadata),
     )
     .map_err(|error| failed(error.to_string()))?;
+    store(path, &bytes).map_err(|error| failed(error.to_string()))
+}
+
+/// Writes a file whole, or not at all.
+pub fn store(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|error| {
+    written.inspect_err(|_| {
         // It may not be there; the first error is the one to tell.
         let _ = std::fs::remove_file(&partial);
-        failed(error.to_string())
     })
 }
 

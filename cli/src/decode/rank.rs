@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use slabfence::attention::AttentionKernels;
 use slabfence::channel::{Channel, Pool};
 use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Stream};
+use slabfence::graph::Dump;
 use slabfence::group::{Group, Rank, ThreadBootstrap};
 use slabfence::health::Health;
 use slabfence::{Error, Result};
@@ -16,7 +17,7 @@ use super::setup::{EAGER, Setup, graph_channel};
 use super::step::Step;
 use super::time::{self, Times};
 use super::workload::SETS;
-use super::{reference, shard};
+use super::{dump, reference, shard};
 
 /// How long a rank waits for the others between two stages. A rank that ends early wakes them at once; this is for one
 /// that is busy with its reference.
@@ -116,6 +117,7 @@ impl Worker<'_> {
         let eager = together(self.group, "eager pass", self.eager(&step))?;
         self.announce(batch, begin.elapsed() / SETS as u32);
         let (graph, mut exec) = together(self.group, "capture", self.capture(&step))?;
+        together(self.group, "dump the graph", self.dump(batch, &graph))?;
         let replayed = self.replay(&step, &mut exec, &eager);
         let difference = together(self.group, "replay", replayed)?;
         let kernel_nodes = graph.kernel_nodes()?;
@@ -143,6 +145,16 @@ impl Worker<'_> {
             expected,
             times,
         })
+    }
+
+    /// Writes the graph down before it runs: whoever wants to see it may want to because it hangs.
+    fn dump(&self, batch: usize, graph: &Graph) -> Result<()> {
+        match &self.setup.dump {
+            Some(path) if self.rank == 0 && batch == self.setup.largest_batch() => {
+                dump::write(path, &Dump::of(self.pool.device(), graph, &[self.pool])?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Says beforehand that an emulated run will be long; `step` is the time of one step.

@@ -50,6 +50,8 @@ pub struct Setup<'a> {
     pub oversubscribe: bool,
     /// Whether to measure.
     pub time: bool,
+    /// Where rank 0 writes what its largest batch's graph consists of.
+    pub dump: Option<PathBuf>,
 }
 
 /// Name of the channel of a batch size's graph.
@@ -127,6 +129,7 @@ impl<'a> Setup<'a> {
             sharding: args.sharding,
             oversubscribe: args.oversubscribe,
             time: args.time && !emulated,
+            dump: args.dump_graph.clone(),
         })
     }
 

@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench;
 mod decode;
+mod dump;
 mod embed;
 mod files;
 mod linkage;

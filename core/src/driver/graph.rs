@@ -12,7 +12,8 @@ use slabfence_sys::{
 
 use super::deferred;
 use super::device::Device;
-use super::node::{self, Node};
+use super::inspect;
+use super::node::{Contents, Node};
 use super::stream::Stream;
 use crate::error::Result;
 
@@ -66,16 +67,24 @@ impl Graph {
         })
     }
 
-    /// What the graph consists of, in the driver's order.
-    pub fn nodes(&self) -> Result<Vec<Node>> {
-        let _guard = self.device.bind()?;
+    /// What the graph consists of.
+    pub fn contents(&self) -> Result<Contents> {
         // SAFETY: the graph is live and used by this thread alone.
-        unsafe { node::read(&self.device, self.raw) }
+        unsafe { Contents::of_raw(&self.device, self.raw) }
+    }
+
+    /// Its nodes, in the driver's order.
+    pub fn nodes(&self) -> Result<Vec<Node>> {
+        Ok(self.contents()?.nodes)
     }
 
     /// How many of the graph's nodes are kernels.
     pub fn kernel_nodes(&self) -> Result<usize> {
-        Ok(self.nodes()?.iter().filter(|n| n.kernel.is_some()).count())
+        Ok(self
+            .nodes()?
+            .iter()
+            .filter(|n| n.kernel().is_some())
+            .count())
     }
 
     /// Makes the graph, and every executable made from it later, hold `object`. The object is dropped some time after the
@@ -84,6 +93,19 @@ impl Graph {
         let _guard = self.device.bind()?;
         // SAFETY: the graph is live and used by this thread alone.
         unsafe { retain(&self.device, self.raw, object) }
+    }
+}
+
+impl Contents {
+    /// Reads a graph of any owner.
+    ///
+    /// # Safety
+    ///
+    /// The graph is live and of the device's driver, and no other thread uses it during the call, not even to read it.
+    pub unsafe fn of_raw(device: &Device, graph: CUgraph) -> Result<Self> {
+        let _guard = device.setup()?;
+        // SAFETY: by this function's contract.
+        unsafe { inspect::read(device, graph) }
     }
 }
 

@@ -4,6 +4,7 @@
 //! a call means. Every call binds the primary context of its device and leaves the thread as it was. Set-up and teardown
 //! run with the thread's capture mode relaxed, so that a capture elsewhere in the process does not forbid them.
 
+mod allocation;
 mod buffer;
 mod context;
 mod deferred;
@@ -12,6 +13,8 @@ mod entry;
 mod event;
 mod fork;
 mod graph;
+mod inspect;
+mod kernel_node;
 mod module;
 mod node;
 mod pointer;
@@ -24,6 +27,7 @@ pub(crate) mod fake;
 #[cfg(test)]
 mod tests;
 
+pub use allocation::Allocation;
 pub use buffer::{DeviceBuffer, PinnedBuffer};
 pub use context::ContextGuard;
 pub use device::{Device, DeviceInfo};
@@ -31,7 +35,7 @@ pub use entry::{Driver, DriverError};
 pub use event::Event;
 pub use graph::{Graph, GraphExec};
 pub use module::{ImageError, Kernel, Module};
-pub use node::{KernelNode, Node, Param};
+pub use node::{Contents, CopyEnd, CopyNode, Edge, FillNode, KernelNode, Node, Param, Work};
 pub use pointer::DevicePtr;
 pub use stream::{CaptureMode, CaptureStatus, Stream};
 pub use vmm::Access;

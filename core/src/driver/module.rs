@@ -9,7 +9,7 @@ use slabfence_ptx::Image;
 use slabfence_sys::{CUfunction, CUjit_option, CUmodule, CUresult};
 
 use super::device::Device;
-use super::node::param_layout;
+use super::kernel_node::param_layout;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::layout::DeviceStruct;

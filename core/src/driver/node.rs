@@ -1,28 +1,72 @@
-//! Reading the nodes of a graph.
+//! What graphs consist of, as plain data.
 
-use core::ffi::CStr;
+use std::collections::BTreeMap;
 
-use slabfence_sys::{
-    CUDA_KERNEL_NODE_PARAMS_v2, CUfunction, CUgraph, CUgraphNode, CUgraphNodeType, CUresult,
-};
+use slabfence_sys::{CUgraphDependencyType, CUgraphNodeType};
 
-use super::device::Device;
-use crate::error::Result;
-
-/// Kernels have at most this many parameters (their block is at most 32764 bytes): a driver that tells more is not believed.
-const MAX_PARAMS: usize = 32764;
+/// Everything in a graph. Copied: the graph may change or go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// In the driver's order.
+    pub nodes: Vec<Node>,
+    /// In the driver's order.
+    pub edges: Vec<Edge>,
+}
 
 /// One node of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Node {
-    /// What the node does.
+    /// What the node does. Newer drivers have kinds that this library does not know.
     pub kind: CUgraphNodeType,
-    /// Its launch, where it is a kernel.
-    pub kernel: Option<KernelNode>,
+    /// With what.
+    pub work: Work,
 }
 
-/// The launch of a kernel node. Everything is copied: the driver's own memory of it may change with the graph.
+impl Node {
+    pub(crate) fn new(kind: CUgraphNodeType, work: Work) -> Self {
+        Self { kind, work }
+    }
+
+    /// Its launch, where it is a kernel.
+    pub fn kernel(&self) -> Option<&KernelNode> {
+        match &self.work {
+            Work::Kernel(kernel) => Some(kernel),
+            _ => None,
+        }
+    }
+}
+
+/// What could be read of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Work {
+    /// A kernel's launch.
+    Kernel(KernelNode),
+    /// A copy.
+    Copy(CopyNode),
+    /// A fill.
+    Fill(FillNode),
+    /// A host function and its argument, as numbers.
+    Host {
+        /// Address of the function.
+        function: u64,
+        /// Its argument.
+        argument: u64,
+    },
+    /// A graph inside.
+    Child(Contents),
+    /// The handle of the event that is recorded or waited for.
+    Event(u64),
+    /// The device address that is freed.
+    Free(u64),
+    /// Nothing: the node has no content, or one that this library does not read.
+    Opaque,
+    /// Nothing, since the driver refused with these words.
+    Unread(String),
+}
+
+/// The launch of a kernel node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelNode {
@@ -34,8 +78,24 @@ pub struct KernelNode {
     pub block: [u32; 3],
     /// Dynamic shared memory of a CTA, bytes.
     pub shared_bytes: u32,
-    /// Parameters in order, where the driver tells their sizes (CUDA 12.4) and the launch did not pack them itself.
+    /// What the driver tells of the launch (`cooperative`, `priority`, `cluster.x`…) and of the kernel (`registers`,
+    /// `static_shared_bytes`…). What it does not tell is not here.
+    pub attributes: BTreeMap<String, i64>,
+    /// Parameters in order, where the driver tells their sizes (CUDA 12.4).
     pub params: Option<Vec<Param>>,
+}
+
+impl KernelNode {
+    pub(crate) fn new(grid: [u32; 3], block: [u32; 3], shared_bytes: u32) -> Self {
+        Self {
+            function: None,
+            grid,
+            block,
+            shared_bytes,
+            attributes: BTreeMap::new(),
+            params: None,
+        }
+    }
 }
 
 /// One parameter of a kernel node.
@@ -48,123 +108,66 @@ pub struct Param {
     pub bytes: Vec<u8>,
 }
 
-/// Reads every node.
-///
-/// # Safety
-///
-/// The graph is live, and no other thread uses it during the call.
-pub(crate) unsafe fn read(device: &Device, graph: CUgraph) -> Result<Vec<Node>> {
-    let api = device.api();
-    let mut count = 0usize;
-    // SAFETY: with a null list the call gives only the number of nodes.
-    let code = unsafe { (api.cuGraphGetNodes)(graph, core::ptr::null_mut(), &mut count) };
-    device.check("cuGraphGetNodes", code)?;
-    let mut handles = vec![CUgraphNode::null(); count];
-    if count > 0 {
-        // SAFETY: the list has room for `count` handles, which is what the call is told.
-        let code = unsafe { (api.cuGraphGetNodes)(graph, handles.as_mut_ptr(), &mut count) };
-        device.check("cuGraphGetNodes", code)?;
-        handles.truncate(count);
+impl Param {
+    pub(crate) fn new(offset: usize, bytes: Vec<u8>) -> Self {
+        Self { offset, bytes }
     }
-    let mut nodes = Vec::with_capacity(handles.len());
-    for handle in handles {
-        let mut kind = CUgraphNodeType::default();
-        // SAFETY: the node belongs to the live graph; `kind` is a live out-parameter.
-        let code = unsafe { (api.cuGraphNodeGetType)(handle, &mut kind) };
-        device.check("cuGraphNodeGetType", code)?;
-        let kernel = if kind == CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
-            // SAFETY: a kernel node of the live graph.
-            Some(unsafe { read_kernel(device, handle) }?)
-        } else {
-            None
-        };
-        nodes.push(Node { kind, kernel });
-    }
-    Ok(nodes)
 }
 
-/// # Safety
-///
-/// A kernel node of a live graph that no other thread uses during the call.
-unsafe fn read_kernel(device: &Device, node: CUgraphNode) -> Result<KernelNode> {
-    let mut launch = CUDA_KERNEL_NODE_PARAMS_v2::default();
-    // SAFETY: `launch` has the layout of the second version of the call, which is the one in the table.
-    let code = unsafe { (device.api().cuGraphKernelNodeGetParams)(node, &mut launch) };
-    device.check("cuGraphKernelNodeGetParams", code)?;
-    // SAFETY: the node's function is loaded, and the pointers are the driver's until the node changes, which nothing does here.
-    let params = unsafe { read_params(device, &launch) }?;
-    Ok(KernelNode {
-        function: name(device, launch.func),
-        grid: [launch.gridDimX, launch.gridDimY, launch.gridDimZ],
-        block: [launch.blockDimX, launch.blockDimY, launch.blockDimZ],
-        shared_bytes: launch.sharedMemBytes,
-        params,
-    })
+/// One end of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyEnd {
+    /// First address, or the handle of an array.
+    pub address: u64,
+    /// Whether the address is the handle of an array.
+    pub array: bool,
+    /// Bytes from row to row.
+    pub pitch: u64,
 }
 
-fn name(device: &Device, function: CUfunction) -> Option<String> {
-    let get_name = device.api().cuFuncGetName?;
-    if function.is_null() {
-        return None;
-    }
-    let mut name = core::ptr::null();
-    // SAFETY: the function is that of a live node; `name` is a live out-parameter.
-    let code = unsafe { get_name(&mut name, function) };
-    if !code.is_success() || name.is_null() {
-        return None;
-    }
-    // SAFETY: on success a terminated string of the driver's that lives as long as the function's module.
-    Some(
-        unsafe { CStr::from_ptr(name) }
-            .to_string_lossy()
-            .into_owned(),
-    )
+/// A copy of `bytes × rows × planes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyNode {
+    /// From where.
+    pub from: CopyEnd,
+    /// To where.
+    pub to: CopyEnd,
+    /// Bytes of a row.
+    pub bytes: u64,
+    /// Rows of a plane.
+    pub rows: u64,
+    /// Planes.
+    pub planes: u64,
 }
 
-/// Sizes and offsets of a function's parameters; `None` where the driver does not tell.
-pub(crate) fn param_layout(
-    device: &Device,
-    function: CUfunction,
-) -> Result<Option<Vec<(usize, usize)>>> {
-    let Some(get_info) = device.api().cuFuncGetParamInfo else {
-        return Ok(None);
-    };
-    let mut layout = Vec::new();
-    while layout.len() < MAX_PARAMS {
-        let (mut offset, mut bytes) = (0usize, 0usize);
-        // SAFETY: the function is loaded; both out-parameters are live; an index past the last is refused.
-        let code = unsafe { get_info(function, layout.len(), &mut offset, &mut bytes) };
-        if code == CUresult::CUDA_ERROR_INVALID_VALUE {
-            break;
-        }
-        device.check("cuFuncGetParamInfo", code)?;
-        layout.push((offset, bytes));
-    }
-    Ok(Some(layout))
+/// A fill of `elements × rows`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillNode {
+    /// First address.
+    pub to: u64,
+    /// The element's bits.
+    pub value: u32,
+    /// Bytes of an element.
+    pub element_bytes: u32,
+    /// Elements of a row.
+    pub elements: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes from row to row.
+    pub pitch: u64,
 }
 
-/// # Safety
-///
-/// `launch` was just read from a live node, so its function is loaded and its parameter pointers are valid.
-unsafe fn read_params(
-    device: &Device,
-    launch: &CUDA_KERNEL_NODE_PARAMS_v2,
-) -> Result<Option<Vec<Param>>> {
-    if launch.func.is_null() || launch.kernelParams.is_null() {
-        return Ok(None);
-    }
-    let Some(layout) = param_layout(device, launch.func)? else {
-        return Ok(None);
-    };
-    let mut params = Vec::with_capacity(layout.len());
-    for (index, (offset, size)) in layout.into_iter().enumerate() {
-        let at = launch.kernelParams.wrapping_add(index);
-        // SAFETY: the driver's array has one pointer per parameter of the function, and `index` is below their number.
-        let value = unsafe { at.read() };
-        let mut bytes = vec![0u8; size];
-        // SAFETY: each pointer leads to the whole value of its parameter, `size` bytes by the driver's own word.
-        unsafe { core::ptr::copy_nonoverlapping(value.cast::<u8>(), bytes.as_mut_ptr(), size) };
-        params.push(Param { offset, bytes });
-    }
-    Ok(Some(params))
+/// A dependency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Index of the node that comes first.
+    pub from: usize,
+    /// Index of the node that waits for it.
+    pub to: usize,
+    /// How strongly the edge orders. Full on drivers before CUDA 12.3, which know no other.
+    pub kind: CUgraphDependencyType,
+    /// When the first node releases the second; 0: at its end.
+    pub from_port: u8,
+    /// Which part of the second node waits; 0: all of it.
+    pub to_port: u8,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use slabfence_sys::{CUfunction, CUfunction_attribute};
+use slabfence_sys::{CUfunction, CUfunction_attribute, CUkernel};
 
 use super::pointer::{handle, put, put_if};
 use crate::code::Code;
@@ -31,6 +31,14 @@ entries! {
             F::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET => 0,
             _ => return Err(Code::INVALID_VALUE),
         })
+    }
+
+    fn cuKernelGetFunction(call, function: *mut CUfunction, kernel: CUkernel) {
+        // Kernels of this machine are functions, as those that a node is made of.
+        let (state, _) = call.split();
+        state.ready()?;
+        state.modules.functions.get(handle(kernel.as_ptr()))?;
+        put(function, CUfunction::from_ptr(kernel.as_ptr()))
     }
 
     fn cuFuncLoad(call, function: CUfunction) {

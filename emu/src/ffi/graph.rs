@@ -17,7 +17,7 @@ use crate::launch::Geometry;
 use crate::slots::Call;
 
 /// Gives a list in the two-call way: its length when there is no array, else what fits, and how much that was.
-fn enumerate<T, const N: usize>(
+pub(super) fn enumerate<T, const N: usize>(
     arrays: [*mut T; N],
     count: *mut usize,
     rows: Vec<[T; N]>,
@@ -141,7 +141,7 @@ entries! {
     fn cuGraphKernelNodeGetParams(call, of: CUgraphNode, params: *mut CUDA_KERNEL_NODE_PARAMS_v2) {
         let (state, _) = call.split();
         let node = state.graphs.nodes.get_mut(handle(of.as_ptr()))?;
-        let Task::Kernel(KernelTask { function, device, launch }) = &node.task else { return Err(Code::INVALID_VALUE) };
+        let Task::Kernel(KernelTask { function, device, launch, .. }) = &node.task else { return Err(Code::INVALID_VALUE) };
         let base = launch.params.as_ptr().expose_provenance();
         let addresses = launch.kernel.params().iter().map(|param| base + param.offset as usize);
         let pointers = node.pointers.get_or_insert_with(|| addresses.collect());

@@ -45,6 +45,7 @@ mod graph;
 mod launch;
 mod memory;
 mod module;
+mod node;
 mod pointer;
 mod private;
 mod stream;
@@ -75,6 +76,7 @@ fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {
         function::find::<S>,
         launch::find::<S>,
         graph::find::<S>,
+        node::find::<S>,
         private::find::<S>,
     ];
     let mut found = topics.iter().map(|find| find(symbol.entry));

@@ -13,6 +13,7 @@ mod graph;
 mod kernel;
 mod memory;
 mod module;
+mod node;
 mod stream;
 mod user_object;
 mod vmm;

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_uint, c_void};
 
-use super::{CUcontext, CUfunction, CUkernel};
+use super::{CUcontext, CUdeviceptr, CUfunction, CUhostFn, CUkernel, CUmemorytype};
 
 open_enum! {
     /// What a node does.
@@ -99,6 +99,120 @@ layout!(
     func @ 0, gridDimX @ 8, gridDimY @ 12, gridDimZ @ 16, blockDimX @ 20, blockDimY @ 24, blockDimZ @ 28,
     sharedMemBytes @ 32, kernelParams @ 40, extra @ 48, kern @ 56, ctx @ 64,
 );
+
+/// A copy between host memory, device memory and arrays, of bytes × rows × planes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(
+    non_snake_case,
+    non_camel_case_types,
+    reason = "keeps the driver's spelling"
+)]
+pub struct CUDA_MEMCPY3D {
+    /// Source: bytes into a row.
+    pub srcXInBytes: usize,
+    /// Source: rows into a plane.
+    pub srcY: usize,
+    /// Source: planes.
+    pub srcZ: usize,
+    /// Source: level of detail.
+    pub srcLOD: usize,
+    /// Which of the source's three addresses counts.
+    pub srcMemoryType: CUmemorytype,
+    /// Source in host memory.
+    pub srcHost: *const c_void,
+    /// Source in device memory.
+    pub srcDevice: CUdeviceptr,
+    /// Source array.
+    pub srcArray: *mut c_void,
+    /// Null.
+    pub reserved0: *mut c_void,
+    /// Source: bytes from row to row.
+    pub srcPitch: usize,
+    /// Source: rows from plane to plane.
+    pub srcHeight: usize,
+    /// Destination: bytes into a row.
+    pub dstXInBytes: usize,
+    /// Destination: rows into a plane.
+    pub dstY: usize,
+    /// Destination: planes.
+    pub dstZ: usize,
+    /// Destination: level of detail.
+    pub dstLOD: usize,
+    /// Which of the destination's three addresses counts.
+    pub dstMemoryType: CUmemorytype,
+    /// Destination in host memory.
+    pub dstHost: *mut c_void,
+    /// Destination in device memory.
+    pub dstDevice: CUdeviceptr,
+    /// Destination array.
+    pub dstArray: *mut c_void,
+    /// Null.
+    pub reserved1: *mut c_void,
+    /// Destination: bytes from row to row.
+    pub dstPitch: usize,
+    /// Destination: rows from plane to plane.
+    pub dstHeight: usize,
+    /// Bytes of a row.
+    pub WidthInBytes: usize,
+    /// Rows of a plane.
+    pub Height: usize,
+    /// Planes.
+    pub Depth: usize,
+}
+
+layout!(
+    CUDA_MEMCPY3D: size 200, align 8,
+    srcXInBytes @ 0, srcY @ 8, srcZ @ 16, srcLOD @ 24, srcMemoryType @ 32, srcHost @ 40, srcDevice @ 48,
+    srcArray @ 56, reserved0 @ 64, srcPitch @ 72, srcHeight @ 80, dstXInBytes @ 88, dstY @ 96, dstZ @ 104,
+    dstLOD @ 112, dstMemoryType @ 120, dstHost @ 128, dstDevice @ 136, dstArray @ 144, reserved1 @ 152,
+    dstPitch @ 160, dstHeight @ 168, WidthInBytes @ 176, Height @ 184, Depth @ 192,
+);
+
+/// A fill node's parameters, first version of the ABI.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(
+    non_snake_case,
+    non_camel_case_types,
+    reason = "keeps the driver's spelling"
+)]
+pub struct CUDA_MEMSET_NODE_PARAMS {
+    /// Where.
+    pub dst: CUdeviceptr,
+    /// Bytes from row to row; counts only for more than one row.
+    pub pitch: usize,
+    /// The element.
+    pub value: c_uint,
+    /// Bytes of an element: 1, 2 or 4.
+    pub elementSize: c_uint,
+    /// Elements of a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+}
+
+layout!(
+    CUDA_MEMSET_NODE_PARAMS: size 40, align 8,
+    dst @ 0, pitch @ 8, value @ 16, elementSize @ 20, width @ 24, height @ 32,
+);
+
+/// A host node's parameters, first version of the ABI.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(
+    non_snake_case,
+    non_camel_case_types,
+    reason = "keeps the driver's spelling"
+)]
+pub struct CUDA_HOST_NODE_PARAMS {
+    /// The function (`fn` in C).
+    pub fn_: CUhostFn,
+    /// Its argument.
+    pub userData: *mut c_void,
+}
+
+layout!(CUDA_HOST_NODE_PARAMS: size 16, align 8, fn_ @ 0, userData @ 8);
 
 flag_word! {
     /// Flags of `cuGraphInstantiateWithFlags`.
