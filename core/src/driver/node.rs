@@ -57,12 +57,12 @@ pub(crate) unsafe fn read(device: &Device, graph: CUgraph) -> Result<Vec<Node>> 
     let api = device.api();
     let mut count = 0usize;
     // SAFETY: with a null list the call gives only the number of nodes.
-    let code = unsafe { (api.cuGraphGetNodes)(graph, core::ptr::null_mut(), &mut count) };
+    let code = unsafe { (api.cuGraphGetNodes()?)(graph, core::ptr::null_mut(), &mut count) };
     device.check("cuGraphGetNodes", code)?;
     let mut handles = vec![CUgraphNode::null(); count];
     if count > 0 {
         // SAFETY: the list has room for `count` handles, which is what the call is told.
-        let code = unsafe { (api.cuGraphGetNodes)(graph, handles.as_mut_ptr(), &mut count) };
+        let code = unsafe { (api.cuGraphGetNodes()?)(graph, handles.as_mut_ptr(), &mut count) };
         device.check("cuGraphGetNodes", code)?;
         handles.truncate(count);
     }
@@ -70,7 +70,7 @@ pub(crate) unsafe fn read(device: &Device, graph: CUgraph) -> Result<Vec<Node>> 
     for handle in handles {
         let mut kind = CUgraphNodeType::default();
         // SAFETY: the node belongs to the live graph; `kind` is a live out-parameter.
-        let code = unsafe { (api.cuGraphNodeGetType)(handle, &mut kind) };
+        let code = unsafe { (api.cuGraphNodeGetType()?)(handle, &mut kind) };
         device.check("cuGraphNodeGetType", code)?;
         let kernel = if kind == CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL {
             // SAFETY: a kernel node of the live graph.
@@ -89,7 +89,7 @@ pub(crate) unsafe fn read(device: &Device, graph: CUgraph) -> Result<Vec<Node>> 
 unsafe fn read_kernel(device: &Device, node: CUgraphNode) -> Result<KernelNode> {
     let mut launch = CUDA_KERNEL_NODE_PARAMS_v2::default();
     // SAFETY: `launch` has the layout of the second version of the call, which is the one in the table.
-    let code = unsafe { (device.api().cuGraphKernelNodeGetParams)(node, &mut launch) };
+    let code = unsafe { (device.api().cuGraphKernelNodeGetParams()?)(node, &mut launch) };
     device.check("cuGraphKernelNodeGetParams", code)?;
     // SAFETY: the node's function is loaded, and the pointers are the driver's until the node changes, which nothing does here.
     let params = unsafe { read_params(device, &launch) }?;
