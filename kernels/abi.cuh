@@ -22,6 +22,7 @@ namespace OperationKind {
     constexpr uint32_t AllGatherHeads = 1;
     constexpr uint32_t LseReduceScatter = 2;
     constexpr uint32_t Attention = 64;
+    constexpr uint32_t Clock = 65;
 } // namespace OperationKind
 
 namespace Transport {
@@ -353,6 +354,17 @@ static_assert(offsetof(AttentionParams, lse_factor) == 112 && sizeof(AttentionPa
 static_assert(offsetof(AttentionParams, reserved0) == 116 && sizeof(AttentionParams::reserved0) == 4);
 static_assert(offsetof(AttentionParams, reserved1) == 120 && sizeof(AttentionParams::reserved1) == 32);
 
+/// Reading of a device's clocks. No collective.
+struct alignas(8) ClockParams {
+    Preamble preamble; // 0
+    uint64_t output; // 16
+    uint64_t reserved; // 24
+};
+static_assert(sizeof(ClockParams) == 32 && alignof(ClockParams) == 8);
+static_assert(offsetof(ClockParams, preamble) == 0 && sizeof(ClockParams::preamble) == 16);
+static_assert(offsetof(ClockParams, output) == 16 && sizeof(ClockParams::output) == 8);
+static_assert(offsetof(ClockParams, reserved) == 24 && sizeof(ClockParams::reserved) == 8);
+
 } // namespace sf
 
 // Witness arrays: size, alignment and field offsets of each struct as device code was compiled with them, to be read back
@@ -515,5 +527,11 @@ extern "C" __device__ const uint32_t sf_layout_AttentionParams[] = {
     offsetof(sf::AttentionParams, lse_factor),
     offsetof(sf::AttentionParams, reserved0),
     offsetof(sf::AttentionParams, reserved1),
+};
+extern "C" __device__ const uint32_t sf_layout_ClockParams[] = {
+    sizeof(sf::ClockParams), alignof(sf::ClockParams),
+    offsetof(sf::ClockParams, preamble),
+    offsetof(sf::ClockParams, output),
+    offsetof(sf::ClockParams, reserved),
 };
 #endif

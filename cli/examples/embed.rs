@@ -19,9 +19,9 @@ fn rank(driver: &Driver, member: ThreadBootstrap) -> Outcome {
     let device = Device::open(driver, me.0)?;
     let _context = device.bind()?;
     macro_rules! cu {
-        ($call:ident, $($argument:expr),*) => {
+        ($call:ident $(() $or_missing:tt)?, $($argument:expr),*) => {
             // SAFETY: the host's handles are live, out-parameters are on its stack, its context is current.
-            match unsafe { (driver.api().$call)($($argument),*) } {
+            match unsafe { (driver.api().$call $(() $or_missing)?)($($argument),*) } {
                 code if code.is_success() => Ok(()),
                 code => Err(format!("{}: {code:?}", stringify!($call))),
             }
@@ -30,9 +30,9 @@ fn rank(driver: &Driver, member: ThreadBootstrap) -> Outcome {
     // The host's own: a stream, and an allocation for own heads, all heads, log-sum-exps (zero) and result.
     let (mut stream, mut memory) = (CUstream::null(), CUdeviceptr::default());
     let flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
-    cu!(cuStreamCreate, &mut stream, flags)?;
+    cu!(cuStreamCreate()?, &mut stream, flags)?;
     cu!(cuMemAlloc, &mut memory, 4096)?;
-    cu!(cuMemsetD8Async, memory, 0, 4096, stream)?;
+    cu!(cuMemsetD8Async()?, memory, 0, 4096, stream)?;
     let [own, all, lse, out] = [0, 1024, 2048, 3072].map(|at| CUdeviceptr(memory.0 + at));
 
     // Embedding: a pool on the host's device, a channel for the host's graph, the host's stream.
@@ -65,35 +65,47 @@ fn rank(driver: &Driver, member: ThreadBootstrap) -> Outcome {
     // The host's capture, with the library's scope around it.
     let scope = pool.capture("host.graph", &lane)?;
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-    cu!(cuStreamBeginCapture, stream, mode)?;
+    cu!(cuStreamBeginCapture()?, stream, mode)?;
     // SAFETY: the addresses are of the allocation above, which is freed after the graph's last execution.
     unsafe { gather.enqueue(&channel, &lane) }?;
     // SAFETY: as above.
     unsafe { combine.enqueue(&channel, &lane) }?;
     let (mut graph, mut exec) = (CUgraph::null(), CUgraphExec::null());
-    cu!(cuStreamEndCapture, stream, &mut graph)?;
+    cu!(cuStreamEndCapture()?, stream, &mut graph)?;
     scope.finish()?;
     let none = CUgraphInstantiate_flags::empty();
-    cu!(cuGraphInstantiateWithFlags, &mut exec, graph, none)?;
+    cu!(cuGraphInstantiateWithFlags()?, &mut exec, graph, none)?;
 
     for step in 0..5 {
         // Two heads of eight bf16 numbers, as bits: 1.0 and a little more, different at every rank and step.
         let numbers = |rank: usize| [0x3f80 + 2 * step + rank as u16; 16];
         let (mine, mut seen, mut back) = (numbers(me.index()), [[0; 16]; 2], [0; 16]);
-        cu!(cuMemcpyHtoDAsync, own, mine.as_ptr().cast(), 32, stream)?;
-        cu!(cuGraphLaunch, exec, stream)?;
-        cu!(cuMemcpyDtoHAsync, seen.as_mut_ptr().cast(), all, 64, stream)?;
-        cu!(cuMemcpyDtoHAsync, back.as_mut_ptr().cast(), out, 32, stream)?;
+        cu!(cuMemcpyHtoDAsync()?, own, mine.as_ptr().cast(), 32, stream)?;
+        cu!(cuGraphLaunch()?, exec, stream)?;
+        cu!(
+            cuMemcpyDtoHAsync()?,
+            seen.as_mut_ptr().cast(),
+            all,
+            64,
+            stream
+        )?;
+        cu!(
+            cuMemcpyDtoHAsync()?,
+            back.as_mut_ptr().cast(),
+            out,
+            32,
+            stream
+        )?;
         cu!(cuStreamSynchronize, stream)?;
         let expected = ([numbers(0), numbers(1)], mine);
         assert_eq!((seen, back), expected, "step {step}");
     }
 
     // Graphs first, then the pool, on all ranks.
-    cu!(cuGraphExecDestroy, exec)?;
-    cu!(cuGraphDestroy, graph)?;
+    cu!(cuGraphExecDestroy()?, exec)?;
+    cu!(cuGraphDestroy()?, graph)?;
     pool.close()?;
-    cu!(cuStreamDestroy, stream)?;
+    cu!(cuStreamDestroy()?, stream)?;
     Ok(cu!(cuMemFree, memory)?)
 }
 

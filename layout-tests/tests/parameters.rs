@@ -1,6 +1,6 @@
 //! Every kernel takes exactly one parameter: the block that the host builds for it.
 
-use slabfence::layout::{AttentionParams, GatherParams, ReduceParams};
+use slabfence::layout::{AttentionParams, ClockParams, GatherParams, ReduceParams};
 use slabfence_layout_tests::cubin::{Cubin, Parameter};
 use slabfence_layout_tests::ptx;
 use slabfence_ptx::Image;
@@ -11,6 +11,7 @@ fn block_bytes(entry: &str) -> usize {
         ("sf_gather_", size_of::<GatherParams>()),
         ("sf_reduce_", size_of::<ReduceParams>()),
         ("sf_attention_", size_of::<AttentionParams>()),
+        ("sf_clock", size_of::<ClockParams>()),
     ];
     let found = blocks.iter().find(|(prefix, _)| entry.starts_with(prefix));
     found

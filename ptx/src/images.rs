@@ -20,6 +20,18 @@ pub(crate) const IMAGES: &[Image] = &[
         ],
     },
     Image {
+        name: "clock",
+        ptx: include_str!("../images/clock.ptx"),
+        cubins: &[
+            Cubin { sm: 90, bytes: include_bytes!("../images/clock.sm_90.cubin") },
+            Cubin { sm: 100, bytes: include_bytes!("../images/clock.sm_100.cubin") },
+            Cubin { sm: 120, bytes: include_bytes!("../images/clock.sm_120.cubin") },
+        ],
+        entries: &[
+            "sf_clock",
+        ],
+    },
+    Image {
         name: "gather",
         ptx: include_str!("../images/gather.ptx"),
         cubins: &[

@@ -3,7 +3,8 @@
 //!
 //! No CUDA library is linked. [`Api::open`] opens the machine's `libcuda.so.1` at run time;
 //! [`Api::load`] takes the functions from anywhere else, such as an emulated driver in the same
-//! process. Names are the driver's own, so that its documentation can be searched for them:
+//! process. Some twenty entries are required; a table without any other is usable, and asking it for
+//! that one is an error that names it and the version that has it. Names are the driver's own, so that its documentation can be searched for them:
 //! <https://docs.nvidia.com/cuda/cuda-driver-api/>.
 //!
 //! This layer checks nothing that a call's arguments mean. Every call is `unsafe`, and what makes

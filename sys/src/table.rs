@@ -4,6 +4,10 @@
 //! `cudaTypedefs.h`), never the newest one: `cuGetProcAddress` refuses a version above the driver's
 //! own, and a symbol asked for without a version is its *oldest* ABI, with 32-bit addresses in some
 //! cases.
+//!
+//! Required is only what nothing can do without: under a profiler or debugger a library that lacks
+//! entries may stand in for the driver. Whoever calls an optional entry gets a [`MissingSymbol`]
+//! where it is absent.
 
 #![allow(
     non_snake_case,
@@ -89,7 +93,7 @@ macro_rules! driver_table {
         ///
         /// An optional entry is a field (`None` where the driver lacks it) and a method of the same
         /// name, which gives the function or the error that names it: `let load =
-        /// api.cuFuncLoad()?;`.
+        /// api.cuFuncLoad()?;`. A required one is a function: without it there is no table.
         #[derive(Clone)]
         pub struct Api {
             /// What `cuDriverGetVersion` gave: 1000 × major + 10 × minor of the newest CUDA the
@@ -168,10 +172,6 @@ driver_table! {
         cuDeviceGetName @ 2000: fn(name: *mut c_char, len: c_int, device: CUdevice) -> CUresult;
         cuDeviceGetUuid @ 11040: fn(uuid: *mut CUuuid, device: CUdevice) -> CUresult;
         cuDeviceGetAttribute @ 2000: fn(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice) -> CUresult;
-        cuDeviceCanAccessPeer @ 4000: fn(can: *mut c_int, device: CUdevice, peer: CUdevice) -> CUresult;
-        cuDeviceGetP2PAttribute @ 8000:
-            fn(value: *mut c_int, attribute: CUdevice_P2PAttribute, source: CUdevice, destination: CUdevice) -> CUresult;
-        cuDeviceTotalMem @ 3020: fn(bytes: *mut usize, device: CUdevice) -> CUresult;
 
         // Contexts
         cuDevicePrimaryCtxRetain @ 7000: fn(context: *mut CUcontext, device: CUdevice) -> CUresult;
@@ -179,13 +179,39 @@ driver_table! {
         cuCtxPushCurrent @ 4000: fn(context: CUcontext) -> CUresult;
         cuCtxPopCurrent @ 4000: fn(context: *mut CUcontext) -> CUresult;
         cuCtxGetCurrent @ 4000: fn(context: *mut CUcontext) -> CUresult;
-        cuCtxSetCurrent @ 4000: fn(context: CUcontext) -> CUresult;
-        cuCtxGetDevice @ 2000: fn(device: *mut CUdevice) -> CUresult;
-        cuCtxSynchronize @ 2000: fn() -> CUresult;
 
         // Memory: allocations, copies, fills
         cuMemAlloc @ 3020: fn(address: *mut CUdeviceptr, bytes: usize) -> CUresult;
         cuMemFree @ 3020: fn(address: CUdeviceptr) -> CUresult;
+
+        // Streams and events
+        cuStreamSynchronize @ 2000: fn(stream: CUstream) -> CUresult;
+
+        // Code
+        cuModuleLoadDataEx @ 2010:
+            fn(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut CUjit_option,
+                values: *mut *mut c_void) -> CUresult;
+        cuModuleUnload @ 2000: fn(module: CUmodule) -> CUresult;
+        cuModuleGetFunction @ 2000: fn(function: *mut CUfunction, module: CUmodule, name: *const c_char) -> CUresult;
+        cuLaunchKernel @ 4000:
+            fn(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
+                block_z: c_uint, shared_bytes: c_uint, stream: CUstream, params: *mut *mut c_void,
+                extra: *mut *mut c_void) -> CUresult;
+    }
+    optional {
+        // Devices
+        cuDeviceCanAccessPeer @ 4000: fn(can: *mut c_int, device: CUdevice, peer: CUdevice) -> CUresult;
+        cuDeviceGetP2PAttribute @ 8000:
+            fn(value: *mut c_int, attribute: CUdevice_P2PAttribute, source: CUdevice, destination: CUdevice) -> CUresult;
+        cuDeviceTotalMem @ 3020: fn(bytes: *mut usize, device: CUdevice) -> CUresult;
+
+        // Contexts
+        cuCtxSetCurrent @ 4000: fn(context: CUcontext) -> CUresult;
+        cuCtxGetDevice @ 2000: fn(device: *mut CUdevice) -> CUresult;
+        cuCtxSynchronize @ 2000: fn() -> CUresult;
+        cuCtxGetId @ 12000: fn(context: CUcontext, id: *mut u64) -> CUresult;
+
+        // Memory: allocations, copies, fills
         cuMemHostAlloc @ 2020: fn(pointer: *mut *mut c_void, bytes: usize, flags: CUmemHostAlloc_flags) -> CUresult;
         cuMemFreeHost @ 2000: fn(pointer: *mut c_void) -> CUresult;
         cuMemHostGetDevicePointer @ 3020: fn(address: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) -> CUresult;
@@ -217,12 +243,20 @@ driver_table! {
         cuMemGetAccess @ 10020: fn(flags: *mut u64, location: *const CUmemLocation, address: CUdeviceptr) -> CUresult;
         cuMemGetAllocationGranularity @ 10020:
             fn(bytes: *mut usize, prop: *const CUmemAllocationProp, option: CUmemAllocationGranularity_flags) -> CUresult;
+        cuMemRetainAllocationHandle @ 11000:
+            fn(handle: *mut CUmemGenericAllocationHandle, address: *mut c_void) -> CUresult;
+        cuMemExportToShareableHandle @ 10020:
+            fn(shareable: *mut c_void, handle: CUmemGenericAllocationHandle, kind: CUmemAllocationHandleType, flags: u64)
+                -> CUresult;
+        cuMemImportFromShareableHandle @ 10020:
+            fn(handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void, kind: CUmemAllocationHandleType)
+                -> CUresult;
 
         // Streams and events
         cuStreamCreate @ 2000: fn(stream: *mut CUstream, flags: CUstream_flags) -> CUresult;
         cuStreamDestroy @ 4000: fn(stream: CUstream) -> CUresult;
-        cuStreamSynchronize @ 2000: fn(stream: CUstream) -> CUresult;
         cuStreamQuery @ 2000: fn(stream: CUstream) -> CUresult;
+        cuStreamGetId @ 12000: fn(stream: CUstream, id: *mut u64) -> CUresult;
         cuStreamWaitEvent @ 3020: fn(stream: CUstream, event: CUevent, flags: CUevent_wait_flags) -> CUresult;
         cuLaunchHostFunc @ 10000: fn(stream: CUstream, function: CUhostFn, user_data: *mut c_void) -> CUresult;
         cuEventCreate @ 2000: fn(event: *mut CUevent, flags: CUevent_flags) -> CUresult;
@@ -240,21 +274,22 @@ driver_table! {
         cuStreamGetCaptureInfo @ 11030:
             fn(stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
                 dependencies: *mut *const CUgraphNode, count: *mut usize) -> CUresult;
+        cuStreamGetCaptureInfo_v3 as cuStreamGetCaptureInfo @ 12030:
+            fn(stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
+                dependencies: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize) -> CUresult;
 
         // Code
-        cuModuleLoadDataEx @ 2010:
-            fn(module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut CUjit_option,
-                values: *mut *mut c_void) -> CUresult;
-        cuModuleUnload @ 2000: fn(module: CUmodule) -> CUresult;
-        cuModuleGetFunction @ 2000: fn(function: *mut CUfunction, module: CUmodule, name: *const c_char) -> CUresult;
         cuModuleGetGlobal @ 3020:
             fn(address: *mut CUdeviceptr, bytes: *mut usize, module: CUmodule, name: *const c_char) -> CUresult;
         cuFuncGetAttribute @ 2020:
             fn(value: *mut c_int, attribute: CUfunction_attribute, function: CUfunction) -> CUresult;
-        cuLaunchKernel @ 4000:
-            fn(function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
-                block_z: c_uint, shared_bytes: c_uint, stream: CUstream, params: *mut *mut c_void,
-                extra: *mut *mut c_void) -> CUresult;
+        cuFuncLoad @ 12040: fn(function: CUfunction) -> CUresult;
+        cuFuncGetParamInfo @ 12040:
+            fn(function: CUfunction, index: usize, offset: *mut usize, bytes: *mut usize) -> CUresult;
+        cuFuncGetName @ 12030: fn(name: *mut *const c_char, function: CUfunction) -> CUresult;
+        cuLaunchKernelEx @ 11060:
+            fn(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void)
+                -> CUresult;
         cuOccupancyMaxActiveBlocksPerMultiprocessor @ 6050:
             fn(blocks: *mut c_int, function: CUfunction, block_size: c_int, shared_bytes: usize) -> CUresult;
 
@@ -264,6 +299,9 @@ driver_table! {
         cuGraphGetNodes @ 10000: fn(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) -> CUresult;
         cuGraphGetEdges @ 10000:
             fn(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) -> CUresult;
+        cuGraphGetEdges_v2 as cuGraphGetEdges @ 12030:
+            fn(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData,
+                count: *mut usize) -> CUresult;
         cuGraphNodeGetType @ 10000: fn(node: CUgraphNode, kind: *mut CUgraphNodeType) -> CUresult;
         cuGraphAddKernelNode @ 12000:
             fn(node: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
@@ -281,28 +319,6 @@ driver_table! {
         cuUserObjectRetain @ 11030: fn(object: CUuserObject, count: c_uint) -> CUresult;
         cuGraphRetainUserObject @ 11030:
             fn(graph: CUgraph, object: CUuserObject, count: c_uint, flags: CUuserObjectRetain_flags) -> CUresult;
-    }
-    optional {
-        cuMemRetainAllocationHandle @ 11000:
-            fn(handle: *mut CUmemGenericAllocationHandle, address: *mut c_void) -> CUresult;
-        cuMemExportToShareableHandle @ 10020:
-            fn(shareable: *mut c_void, handle: CUmemGenericAllocationHandle, kind: CUmemAllocationHandleType, flags: u64)
-                -> CUresult;
-        cuMemImportFromShareableHandle @ 10020:
-            fn(handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void, kind: CUmemAllocationHandleType)
-                -> CUresult;
-        cuLaunchKernelEx @ 11060:
-            fn(config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void)
-                -> CUresult;
-        cuFuncLoad @ 12040: fn(function: CUfunction) -> CUresult;
-        cuFuncGetParamInfo @ 12040:
-            fn(function: CUfunction, index: usize, offset: *mut usize, bytes: *mut usize) -> CUresult;
-        cuFuncGetName @ 12030: fn(name: *mut *const c_char, function: CUfunction) -> CUresult;
-        cuStreamGetId @ 12000: fn(stream: CUstream, id: *mut u64) -> CUresult;
-        cuCtxGetId @ 12000: fn(context: CUcontext, id: *mut u64) -> CUresult;
-        cuGraphGetEdges_v2 as cuGraphGetEdges @ 12030:
-            fn(graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData,
-                count: *mut usize) -> CUresult;
         cuGraphKernelNodeGetAttribute @ 11000:
             fn(node: CUgraphNode, attribute: CUlaunchAttributeID, value: *mut CUlaunchAttributeValue) -> CUresult;
         cuGraphMemcpyNodeGetParams @ 10000: fn(node: CUgraphNode, params: *mut CUDA_MEMCPY3D) -> CUresult;
@@ -313,9 +329,6 @@ driver_table! {
         cuGraphEventWaitNodeGetEvent @ 11010: fn(node: CUgraphNode, event: *mut CUevent) -> CUresult;
         cuGraphMemFreeNodeGetParams @ 11040: fn(node: CUgraphNode, address: *mut CUdeviceptr) -> CUresult;
         cuKernelGetFunction @ 12000: fn(function: *mut CUfunction, kernel: CUkernel) -> CUresult;
-        cuStreamGetCaptureInfo_v3 as cuStreamGetCaptureInfo @ 12030:
-            fn(stream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut u64, graph: *mut CUgraph,
-                dependencies: *mut *const CUgraphNode, data: *mut *const CUgraphEdgeData, count: *mut usize) -> CUresult;
 
         // Private to the emulated driver: absent, and asked for without a version, on every other
         slabfenceEmuVersion @ 0: fn() -> u32;

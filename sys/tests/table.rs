@@ -161,34 +161,34 @@ fn nothing_newer_than_the_driver_is_asked_for() {
 
 #[test]
 fn a_missing_required_entry_is_named_with_both_versions() {
-    let error = Fake::lacking(version::<12020>, &[c"cuMemMap"])
+    let error = Fake::lacking(version::<12020>, &[c"cuLaunchKernel"])
         .load()
         .unwrap_err();
     let missing = MissingSymbol {
-        name: "cuMemMap",
-        needs: 10020,
+        name: "cuLaunchKernel",
+        needs: 4000,
         driver: 12020,
     };
     assert_eq!(error, LoadError::MissingSymbol(missing));
     assert_eq!(
         error.to_string(),
-        "cuMemMap is missing, though a driver for CUDA 12.2 has it (since 10.2): a tool's library may stand in for \
+        "cuLaunchKernel is missing, though a driver for CUDA 12.2 has it (since 4.0): a tool's library may stand in for \
          libcuda.so.1 (a profiler or debugger), run without it"
     );
 }
 
 #[test]
 fn a_driver_below_a_required_entry_is_refused_with_what_it_needs() {
-    let error = Fake::new(version::<11080>).load().unwrap_err();
+    let error = Fake::new(version::<11020>).load().unwrap_err();
     let missing = MissingSymbol {
-        name: "cuGraphAddKernelNode",
-        needs: 12000,
-        driver: 11080,
+        name: "cuDeviceGetUuid",
+        needs: 11040,
+        driver: 11020,
     };
     assert_eq!(error, LoadError::MissingSymbol(missing));
     assert_eq!(
         error.to_string(),
-        "cuGraphAddKernelNode needs a driver for CUDA 12.0 or newer, this one serves CUDA 11.8: update the driver"
+        "cuDeviceGetUuid needs a driver for CUDA 11.4 or newer, this one serves CUDA 11.2: update the driver"
     );
 }
 
@@ -204,6 +204,12 @@ fn an_absent_optional_entry_is_an_error_only_when_it_is_wanted() {
     };
     assert_eq!(api.cuFuncLoad().unwrap_err(), missing);
     assert!(api.cuFuncGetParamInfo().is_ok());
+
+    let older = Fake::new(version::<11080>).load().unwrap();
+    assert_eq!(
+        older.cuGraphAddKernelNode().unwrap_err().to_string(),
+        "cuGraphAddKernelNode needs a driver for CUDA 12.0 or newer, this one serves CUDA 11.8: update the driver"
+    );
 
     let private = api.slabfenceEmuVersion().unwrap_err();
     assert_eq!(
@@ -226,7 +232,7 @@ fn a_second_version_of_a_symbol_is_an_entry_of_its_own() {
     };
     // SAFETY: nothing but `cuDriverGetVersion` is called: the other addresses are only compared.
     let api = unsafe { Api::load(&mut resolve) }.unwrap();
-    assert_eq!(api.cuGraphGetEdges as usize, 0x1000);
+    assert_eq!(api.cuGraphGetEdges.map(|f| f as usize), Some(0x1000));
     assert_eq!(api.cuGraphGetEdges_v2.map(|f| f as usize), Some(0x2000));
     assert!(api.is_emulated());
 }
@@ -290,6 +296,59 @@ fn an_entry_is_its_symbol_or_a_later_version_of_it() {
             symbol.entry
         );
     }
+}
+
+/// A library that stands in for the driver under a profiler or debugger may lack anything else.
+#[test]
+fn required_is_only_what_nothing_can_do_without() {
+    let required = SYMBOLS.iter().filter(|symbol| symbol.required);
+    let names: Vec<_> = required.map(|symbol| symbol.entry).collect();
+    assert_eq!(
+        names,
+        [
+            "cuInit",
+            "cuDriverGetVersion",
+            "cuGetErrorName",
+            "cuGetErrorString",
+            "cuDeviceGetCount",
+            "cuDeviceGet",
+            "cuDeviceGetName",
+            "cuDeviceGetUuid",
+            "cuDeviceGetAttribute",
+            "cuDevicePrimaryCtxRetain",
+            "cuDevicePrimaryCtxRelease",
+            "cuCtxPushCurrent",
+            "cuCtxPopCurrent",
+            "cuCtxGetCurrent",
+            "cuMemAlloc",
+            "cuMemFree",
+            "cuStreamSynchronize",
+            "cuModuleLoadDataEx",
+            "cuModuleUnload",
+            "cuModuleGetFunction",
+            "cuLaunchKernel",
+        ]
+    );
+    assert_eq!((names.len(), SYMBOLS.len()), (21, 95));
+}
+
+#[test]
+fn a_driver_with_only_what_is_required_is_usable() {
+    let mut resolve = |name: &CStr, _: c_int| -> *const c_void {
+        let known = SYMBOLS.iter().find(|symbol| symbol.name == name);
+        match known {
+            Some(symbol) if symbol.entry == "cuDriverGetVersion" => {
+                version::<13000> as pfn::cuDriverGetVersion as *const c_void
+            }
+            Some(symbol) if symbol.required => never_called as *const c_void,
+            _ => core::ptr::null(),
+        }
+    };
+    // SAFETY: nothing but `cuDriverGetVersion` is called.
+    let api = unsafe { Api::load(&mut resolve) }.unwrap();
+    let optional = SYMBOLS.iter().filter(|symbol| !symbol.required);
+    let names: Vec<_> = optional.map(|symbol| symbol.entry).collect();
+    assert_eq!(api.absent(), names);
 }
 
 #[test]

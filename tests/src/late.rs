@@ -40,9 +40,10 @@ pub fn hold(stream: &Stream, time: Duration) {
     let micros = core::ptr::without_provenance_mut(time.as_micros() as usize);
     let device = stream.device();
     let _guard = device.bind().expect("the device's context");
+    let api = device.driver().api();
+    let enqueue = api.cuLaunchHostFunc().expect("host functions");
     // SAFETY: the stream is live; the function uses its argument as a number only.
-    let code =
-        unsafe { (device.driver().api().cuLaunchHostFunc)(stream.raw(), Some(sleep), micros) };
+    let code = unsafe { enqueue(stream.raw(), Some(sleep), micros) };
     assert!(code.is_success(), "cuLaunchHostFunc: {code:?}");
 }
 

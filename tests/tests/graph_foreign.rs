@@ -32,9 +32,9 @@ fn host_graph(device: &Device, probe: &Probe, a: &DeviceBuffer, b: &DeviceBuffer
     let codes = unsafe {
         let _bound = device.bind().unwrap();
         [
-            (api.cuMemcpyDtoDAsync)(to, from, 48, stream),
-            (api.cuMemsetD32Async)(to, 0x00c0_ffee, 5, stream),
-            (api.cuLaunchHostFunc)(stream, Some(nothing), argument),
+            (api.cuMemcpyDtoDAsync.unwrap())(to, from, 48, stream),
+            (api.cuMemsetD32Async.unwrap())(to, 0x00c0_ffee, 5, stream),
+            (api.cuLaunchHostFunc.unwrap())(stream, Some(nothing), argument),
         ]
     };
     assert_eq!(codes, [CUresult::CUDA_SUCCESS; 3]);
@@ -289,8 +289,8 @@ unsafe extern "C" fn two_nodes(_: CUgraph, nodes: *mut CUgraphNode, count: *mut 
 fn what_a_newer_driver_has_is_told_by_number() {
     let (machine, _) = machine(1);
     let mut api = machine.api().unwrap();
-    api.cuGraphGetNodes = two_nodes;
-    api.cuGraphNodeGetType = kind_99;
+    api.cuGraphGetNodes = Some(two_nodes);
+    api.cuGraphNodeGetType = Some(kind_99);
     api.cuGraphGetEdges_v2 = Some(edges_of_all_kinds);
     let device = Device::open(&Driver::from_api(api).unwrap(), 0).unwrap();
     // SAFETY: the functions above do not look at the graph.
@@ -329,7 +329,7 @@ unsafe extern "C" fn refuse<T>(_: CUgraphNode, _: *mut T) -> CUresult {
 fn a_node_that_the_driver_does_not_explain_hides_no_other() {
     let (machine, _) = machine(1);
     let mut api = machine.api().unwrap();
-    api.cuGraphKernelNodeGetParams = refuse;
+    api.cuGraphKernelNodeGetParams = Some(refuse);
     api.cuGraphMemcpyNodeGetParams = Some(refuse);
     api.cuGraphMemsetNodeGetParams = None;
     let device = Device::open(&Driver::from_api(api).unwrap(), 0).unwrap();

@@ -47,15 +47,19 @@ fn a_real_driver_tells_every_node_and_whose_memory_it_uses() {
     let codes = unsafe {
         let _bound = device.bind().unwrap();
         [
-            (api.cuMemcpyDtoDAsync)(CUdeviceptr(at + 64), CUdeviceptr(at), 48, stream),
-            (api.cuMemcpyDtoHAsync)(
+            (api.cuMemcpyDtoDAsync.unwrap())(CUdeviceptr(at + 64), CUdeviceptr(at), 48, stream),
+            (api.cuMemcpyDtoHAsync.unwrap())(
                 std::ptr::with_exposed_provenance_mut(pinned.ptr().raw() as usize),
                 CUdeviceptr(at),
                 16,
                 stream,
             ),
-            (api.cuMemsetD32Async)(CUdeviceptr(at), 0x00c0_ffee, 5, stream),
-            (api.cuLaunchHostFunc)(stream, Some(nothing), std::ptr::without_provenance_mut(9)),
+            (api.cuMemsetD32Async.unwrap())(CUdeviceptr(at), 0x00c0_ffee, 5, stream),
+            (api.cuLaunchHostFunc.unwrap())(
+                stream,
+                Some(nothing),
+                std::ptr::without_provenance_mut(9),
+            ),
         ]
     };
     assert_eq!(codes, [CUresult::CUDA_SUCCESS; 4]);

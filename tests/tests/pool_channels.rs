@@ -7,7 +7,7 @@ use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::group::Rank;
 use slabfence_emu::Live;
-use slabfence_tests::probe::machine;
+use slabfence_tests::probe::{executed_by_set_up, machine};
 use slabfence_tests::ranks::{Gather, on_ranks};
 
 fn contract() -> Contract {
@@ -161,5 +161,5 @@ fn calls_that_the_contract_does_not_allow_are_refused_before_any_launch() {
         assert!(wrong.contains("the stream is of device"), "{wrong}");
         pool.close().unwrap();
     });
-    assert_eq!(machine.executed(), 0);
+    assert_eq!(machine.executed(), executed_by_set_up(1));
 }

@@ -49,8 +49,10 @@ macro_rules! intercept {
             let code = unsafe { original($($arg),*) };
             if fails { CUresult::CUDA_ERROR_OUT_OF_MEMORY } else { code }
         }
-        ORIGINAL.set($table.$entry).expect("one table");
-        $table.$entry = before;
+        // The same for an entry of every table and for one that a driver may lack.
+        let original = Option::from($table.$entry).expect("a whole table");
+        ORIGINAL.set(original).expect("one table");
+        $table.$entry = (before as pfn::$entry).into();
     })* };
 }
 

@@ -1,7 +1,5 @@
 //! A channel's part of every parameter block: both slots' addresses, own and peers'. No slot, no epoch, no flag value.
 
-use std::time::Duration;
-
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::health::HealthPage;
@@ -9,9 +7,6 @@ use crate::layout::{ABI, Header, MAGIC, MAX_WORLD, PeerAddresses, Preamble, Slot
 
 use super::contract::Contract;
 use super::memory::{Cut, Memory, PeerMemory, Staged};
-
-/// Waits are measured in nanoseconds of `%globaltimer`.
-const GLOBAL_TIMER: u32 = 0;
 
 const NO_SLOT: SlotAddresses = SlotAddresses {
     entry: 0,
@@ -44,6 +39,7 @@ impl Source<'_> {
             what: format!("channel {index} is past the last record of the health page"),
         })?;
         let signal = self.memory.signal.range(index)?;
+        let clock = self.page.clock();
         let at = |offset: usize| signal.sub(offset, 0).map(|part| part.ptr().get());
         Ok(Header {
             preamble: Preamble {
@@ -58,9 +54,9 @@ impl Source<'_> {
             transport: self.contract.transport.code(),
             dtype: 0,
             flag_grid: self.cut.grid,
-            clock: GLOBAL_TIMER,
-            warn_ticks: ticks(self.contract.warn),
-            fail_ticks: ticks(self.contract.fail),
+            clock: clock.code(),
+            warn_ticks: clock.ticks(self.contract.warn),
+            fail_ticks: clock.ticks(self.contract.fail),
             inbox_stride: self.cut.inbox.raw_stride() as u64,
             packet_stride: 0,
             packet_capacity: 0,
@@ -125,9 +121,4 @@ impl Source<'_> {
         }
         Ok(peers)
     }
-}
-
-/// Nanoseconds; contracts keep limits far below 2^64 of them. Zero stays "never".
-fn ticks(limit: Duration) -> u64 {
-    u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)
 }

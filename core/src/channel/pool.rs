@@ -10,7 +10,7 @@ use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::group::wire::Writer;
-use crate::health::{FaultReport, Health, HealthPage, Slip};
+use crate::health::{Clock, FaultReport, Health, HealthPage, Slip};
 use crate::layout::Transport;
 
 use super::agreement::{self, Failures, Identity};
@@ -61,10 +61,10 @@ impl Pool {
         )?;
         let beside = agreement::ranks_beside(&places, group.me());
         let kernels = capability(device, &group, contract, &places, beside);
-        let kernels = group.agree("create: capability", kernels)?;
+        let (kernels, clock) = group.agree("create: capability", kernels)?;
 
         let memory = Memory::allocate(device, contract, &cut).and_then(|memory| {
-            let page = HealthPage::new(device, contract.max_channels as usize)?;
+            let page = HealthPage::new(device, contract.max_channels as usize, clock)?;
             Ok((memory, page))
         });
         let (memory, page) = group.agree("create: allocate", memory)?;
@@ -198,7 +198,7 @@ fn capability(
     contract: &Contract,
     places: &[Identity],
     beside: u32,
-) -> Result<Kernels> {
+) -> Result<(Kernels, Clock)> {
     let refuse = |why: String| Error::Refused {
         operation: "Pool::create",
         why,
@@ -222,5 +222,5 @@ fn capability(
     }
     let kernels = Kernels::load(device, contract.transport, group.world())?;
     kernels.check_residency(contract, beside)?;
-    Ok(kernels)
+    Ok((kernels, Clock::of(device)?))
 }

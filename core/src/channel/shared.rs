@@ -89,7 +89,7 @@ impl Shared {
     pub(crate) fn report(&self, lane: &Lane, slip: Slip) -> Result<Option<FaultReport>> {
         let record = self.page.record(lane.index, slip)?;
         let warning = matches!(slip, Slip::Warning);
-        Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning)))
+        Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning, self.page.clock())))
     }
 
     /// Waits until nothing of this rank runs on the device. Bounded by half of the group's timeout, so that the verdict

@@ -58,7 +58,7 @@ impl Device {
 
     fn address_range(&self, address: u64) -> Option<(u64, u64)> {
         let (mut base, mut bytes) = (CUdeviceptr(0), 0usize);
-        let get = self.api().cuMemGetAddressRange;
+        let get = self.api().cuMemGetAddressRange?;
         // SAFETY: both out-parameters are live; an address that is none is refused.
         let code = unsafe { get(&mut base, &mut bytes, CUdeviceptr(address)) };
         let inside = code.is_success() && address.wrapping_sub(base.0) < bytes as u64;
@@ -73,7 +73,7 @@ impl Device {
     ) -> Result<Option<T>> {
         let mut value = T::default();
         let to = (&raw mut value).cast::<c_void>();
-        let get = self.api().cuPointerGetAttribute;
+        let get = self.api().cuPointerGetAttribute()?;
         // SAFETY: every caller names the type that the driver stores for the attribute; an address that is none is refused.
         let code = unsafe { get(to, which, CUdeviceptr(address)) };
         match code {

@@ -90,7 +90,7 @@ impl DeviceBuffer {
         let _guard = self.device.bind()?;
         // SAFETY: both parts lie inside their buffers, which live by the contract; the stream is live.
         let code = unsafe {
-            (self.device.api().cuMemcpyHtoDAsync)(CUdeviceptr(to), from, bytes, stream.raw())
+            (self.device.api().cuMemcpyHtoDAsync()?)(CUdeviceptr(to), from, bytes, stream.raw())
         };
         self.device.check("cuMemcpyHtoDAsync", code)
     }
@@ -113,7 +113,7 @@ impl DeviceBuffer {
         let _guard = self.device.bind()?;
         // SAFETY: both parts lie inside their buffers, which live by the contract; the stream is live.
         let code = unsafe {
-            (self.device.api().cuMemcpyDtoHAsync)(to, CUdeviceptr(from), bytes, stream.raw())
+            (self.device.api().cuMemcpyDtoHAsync()?)(to, CUdeviceptr(from), bytes, stream.raw())
         };
         self.device.check("cuMemcpyDtoHAsync", code)
     }
@@ -128,7 +128,7 @@ impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         // SAFETY: allocated by `new`, freed only here.
         self.device.teardown("cuMemFree", |api| unsafe {
-            (api.cuMemFree)(CUdeviceptr(self.ptr.raw()))
+            Ok((api.cuMemFree)(CUdeviceptr(self.ptr.raw())))
         });
     }
 }
@@ -163,11 +163,14 @@ impl PinnedBuffer {
     pub fn new(device: &Device, bytes: usize) -> Result<Self> {
         refuse_empty("PinnedBuffer::new", bytes)?;
         let _guard = device.setup()?;
+        let api = device.api();
+        // What could not be freed is not made.
+        api.cuMemFreeHost()?;
         let mut host: *mut c_void = core::ptr::null_mut();
         let flags = CUmemHostAlloc_flags::CU_MEMHOSTALLOC_DEVICEMAP
             | CUmemHostAlloc_flags::CU_MEMHOSTALLOC_PORTABLE;
         // SAFETY: `host` is a live out-parameter and the device's context is current.
-        let code = unsafe { (device.api().cuMemHostAlloc)(&mut host, bytes, flags) };
+        let code = unsafe { (api.cuMemHostAlloc()?)(&mut host, bytes, flags) };
         device.check("cuMemHostAlloc", code)?;
         let Some(host) = NonNull::new(host.cast::<u8>()) else {
             return Err(Error::Refused {
@@ -185,9 +188,8 @@ impl PinnedBuffer {
         unsafe { host.as_ptr().write_bytes(0, bytes) };
         let mut address = CUdeviceptr::default();
         // SAFETY: `address` is a live out-parameter; the memory was allocated to be mapped. Flags must be zero.
-        let code = unsafe {
-            (device.api().cuMemHostGetDevicePointer)(&mut address, host.as_ptr().cast(), 0)
-        };
+        let code =
+            unsafe { (api.cuMemHostGetDevicePointer()?)(&mut address, host.as_ptr().cast(), 0) };
         device.check("cuMemHostGetDevicePointer", code)?;
         buffer.ptr = DevicePtr::from_raw(address.0);
         Ok(buffer)
@@ -282,7 +284,7 @@ impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         // SAFETY: allocated by `new`, freed only here.
         self.device.teardown("cuMemFreeHost", |api| unsafe {
-            (api.cuMemFreeHost)(self.host.as_ptr().cast())
+            Ok((api.cuMemFreeHost()?)(self.host.as_ptr().cast()))
         });
     }
 }

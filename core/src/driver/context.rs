@@ -49,7 +49,7 @@ impl Drop for ContextGuard<'_> {
         let mut popped = CUcontext::null();
         // SAFETY: `popped` is a live out-parameter; the guard cannot have left the thread that pushed.
         let code = unsafe { (self.device.api().cuCtxPopCurrent)(&mut popped) };
-        self.device.driver().note_drop("cuCtxPopCurrent", code);
+        self.device.driver().note_drop("cuCtxPopCurrent", Ok(code));
         if code.is_success() && popped != self.device.context() {
             log::error!(
                 "the thread's context stack was left unbalanced: popped {popped:?} where device {} had pushed {:?}",
@@ -83,7 +83,7 @@ impl<'a> RelaxedCapture<'a> {
 fn exchange(device: &Device, mode: CUstreamCaptureMode) -> Result<CUstreamCaptureMode> {
     let mut mode = mode;
     // SAFETY: `mode` is a live in-and-out parameter with a value of the driver's enum.
-    let code = unsafe { (device.api().cuThreadExchangeStreamCaptureMode)(&mut mode) };
+    let code = unsafe { (device.api().cuThreadExchangeStreamCaptureMode()?)(&mut mode) };
     device.check("cuThreadExchangeStreamCaptureMode", code)?;
     Ok(mode)
 }

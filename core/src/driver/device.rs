@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use slabfence_sys::{
     Api, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUresult, CUstream,
-    CUstream_flags, CUuuid,
+    CUstream_flags, CUuuid, MissingSymbol,
 };
 
 use super::context::{ContextGuard, SetupGuard};
@@ -60,7 +60,7 @@ impl DeviceInfo {
 
         let mut total_memory = 0usize;
         // SAFETY: `total_memory` is a live out-parameter of the right type.
-        let code = unsafe { (api.cuDeviceTotalMem)(&mut total_memory, device) };
+        let code = unsafe { (api.cuDeviceTotalMem()?)(&mut total_memory, device) };
         driver.check("cuDeviceTotalMem", code)?;
 
         use CUdevice_attribute as A;
@@ -137,12 +137,14 @@ impl Drop for Inner {
         if let Some(&stream) = self.service.get() {
             // SAFETY: made by this device, never handed out, and nobody else can use it any more. A stream knows its
             // context: none need be current.
-            let code = unsafe { (api.cuStreamDestroy)(stream) };
-            self.driver.note_drop("cuStreamDestroy", code);
+            let destroyed = api
+                .cuStreamDestroy()
+                .map(|destroy| unsafe { destroy(stream) });
+            self.driver.note_drop("cuStreamDestroy", destroyed);
         }
         // SAFETY: pairs with the retain in `Device::open`; whatever was made in the context holds this device.
         let code = unsafe { (api.cuDevicePrimaryCtxRelease)(self.handle) };
-        self.driver.note_drop("cuDevicePrimaryCtxRelease", code);
+        self.driver.note_drop("cuDevicePrimaryCtxRelease", Ok(code));
     }
 }
 
@@ -208,8 +210,13 @@ impl Device {
         SetupGuard::enter(self)
     }
 
-    /// Runs `free` with the context current, from `Drop`: never panics, logs a failure, does nothing in a forked child.
-    pub(crate) fn teardown(&self, call: &'static str, free: impl FnOnce(&Api) -> CUresult) {
+    /// Runs `free` with the context current, from `Drop`: never panics, logs a failure or a missing entry, does nothing in
+    /// a forked child.
+    pub(crate) fn teardown(
+        &self,
+        call: &'static str,
+        free: impl FnOnce(&Api) -> Result<CUresult, MissingSymbol>,
+    ) {
         if fork::forked() {
             return;
         }
@@ -224,7 +231,7 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         let _guard = self.bind()?;
         // SAFETY: the primary context is current; the call has no argument.
-        let code = unsafe { (self.api().cuCtxSynchronize)() };
+        let code = unsafe { (self.api().cuCtxSynchronize()?)() };
         self.check("cuCtxSynchronize", code)
     }
 
@@ -236,7 +243,8 @@ impl Device {
         let peer = handle(&self.inner.driver, ordinal)?;
         let mut can: c_int = 0;
         // SAFETY: `can` is a live out-parameter; both devices came from `cuDeviceGet`.
-        let code = unsafe { (self.api().cuDeviceCanAccessPeer)(&mut can, peer, self.inner.handle) };
+        let code =
+            unsafe { (self.api().cuDeviceCanAccessPeer()?)(&mut can, peer, self.inner.handle) };
         self.check("cuDeviceCanAccessPeer", code)?;
         Ok(can != 0)
     }
@@ -251,7 +259,7 @@ impl Device {
         let which = CUdevice_P2PAttribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
         // SAFETY: `native` is a live out-parameter; both devices came from `cuDeviceGet`.
         let code = unsafe {
-            (self.api().cuDeviceGetP2PAttribute)(&mut native, which, self.inner.handle, peer)
+            (self.api().cuDeviceGetP2PAttribute()?)(&mut native, which, self.inner.handle, peer)
         };
         self.check("cuDeviceGetP2PAttribute", code)?;
         Ok(native != 0)
@@ -272,16 +280,18 @@ impl Device {
             return Ok(stream);
         }
         let _guard = self.setup()?;
+        // What could not be freed is not made.
+        let destroy = self.api().cuStreamDestroy()?;
         let mut stream = CUstream::null();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
         // SAFETY: `stream` is a live out-parameter and the primary context is current.
-        let code = unsafe { (self.api().cuStreamCreate)(&mut stream, flags) };
+        let code = unsafe { (self.api().cuStreamCreate()?)(&mut stream, flags) };
         self.check("cuStreamCreate", code)?;
         let kept = *self.inner.service.get_or_init(|| stream);
         if kept != stream {
             // SAFETY: another thread was first; this one's stream was never used.
-            let code = unsafe { (self.api().cuStreamDestroy)(stream) };
-            self.driver().note_drop("cuStreamDestroy", code);
+            let code = unsafe { destroy(stream) };
+            self.driver().note_drop("cuStreamDestroy", Ok(code));
         }
         Ok(kept)
     }

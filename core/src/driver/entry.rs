@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
 use std::sync::Arc;
 
-use slabfence_sys::{Api, CUresult, LoadError, RangeNote, STUB_LIBRARY_ADVICE};
+use slabfence_sys::{Api, CUresult, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE};
 
 use super::device::DeviceInfo;
 use super::fork;
@@ -164,10 +164,12 @@ impl Driver {
     }
 
     /// For `Drop`, which can return nothing: logs what `call` returned, unless it only says that the driver or the
-    /// context went first, as it does while a process ends.
-    pub(crate) fn note_drop(&self, call: &'static str, code: CUresult) {
-        if !code.is_success() && !gone(code) {
-            log::error!("while dropping: {}", self.describe(call, code));
+    /// context went first, as it does while a process ends; or that the driver lacks it.
+    pub(crate) fn note_drop(&self, call: &'static str, returned: Result<CUresult, MissingSymbol>) {
+        match returned {
+            Ok(code) if code.is_success() || gone(code) => {}
+            Ok(code) => log::error!("while dropping: {}", self.describe(call, code)),
+            Err(missing) => log::error!("while dropping: {missing}"),
         }
     }
 

@@ -28,9 +28,12 @@ impl Event {
 
     fn create(device: &Device, flags: CUevent_flags) -> Result<Self> {
         let _guard = device.setup()?;
+        let api = device.api();
+        // What could not be freed is not made.
+        api.cuEventDestroy()?;
         let mut raw = CUevent::null();
         // SAFETY: `raw` is a live out-parameter and the device's context is current.
-        let code = unsafe { (device.api().cuEventCreate)(&mut raw, flags) };
+        let code = unsafe { (api.cuEventCreate()?)(&mut raw, flags) };
         device.check("cuEventCreate", code)?;
         Ok(Self {
             device: device.clone(),
@@ -47,7 +50,7 @@ impl Event {
     pub fn record(&self, stream: &Stream) -> Result<()> {
         let _guard = self.device.bind()?;
         // SAFETY: event and stream are live.
-        let code = unsafe { (self.device.api().cuEventRecord)(self.raw, stream.raw()) };
+        let code = unsafe { (self.device.api().cuEventRecord()?)(self.raw, stream.raw()) };
         self.device.check("cuEventRecord", code)
     }
 
@@ -55,7 +58,7 @@ impl Event {
     pub fn query(&self) -> Result<bool> {
         let _guard = self.device.bind()?;
         // SAFETY: the event is live.
-        let code = unsafe { (self.device.api().cuEventQuery)(self.raw) };
+        let code = unsafe { (self.device.api().cuEventQuery()?)(self.raw) };
         if code == CUresult::CUDA_ERROR_NOT_READY {
             return Ok(false);
         }
@@ -67,7 +70,7 @@ impl Event {
     pub fn synchronize(&self) -> Result<()> {
         let _guard = self.device.bind()?;
         // SAFETY: the event is live.
-        let code = unsafe { (self.device.api().cuEventSynchronize)(self.raw) };
+        let code = unsafe { (self.device.api().cuEventSynchronize()?)(self.raw) };
         self.device.check("cuEventSynchronize", code)
     }
 
@@ -77,7 +80,7 @@ impl Event {
         let mut milliseconds = 0.0f32;
         // SAFETY: both events are live; `milliseconds` is a live out-parameter.
         let code = unsafe {
-            (self.device.api().cuEventElapsedTime)(&mut milliseconds, start.raw, self.raw)
+            (self.device.api().cuEventElapsedTime()?)(&mut milliseconds, start.raw, self.raw)
         };
         self.device.check("cuEventElapsedTime", code)?;
         Ok(Duration::try_from_secs_f64(f64::from(milliseconds) / 1e3).unwrap_or_default())
@@ -88,7 +91,7 @@ impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: made by `create` and destroyed only here; the driver keeps it until what waits for it has ended.
         self.device.teardown("cuEventDestroy", |api| unsafe {
-            (api.cuEventDestroy)(self.raw)
+            Ok((api.cuEventDestroy()?)(self.raw))
         });
     }
 }

@@ -161,7 +161,7 @@ macro_rules! stubs {
                 $( stringify!($name) => { let stub: pfn::$name = $name; stub as *const c_void } )*
                 "cuGetErrorName" => cuGetErrorName as *const c_void,
                 "cuGetErrorString" => cuGetErrorString as *const c_void,
-                name => refused(name),
+                _ => core::ptr::null(),
             }
         }
     };
@@ -319,43 +319,4 @@ unsafe extern "C" fn cuGetErrorString(error: CUresult, text: *mut *const c_char)
     }
     unsafe { *text = c"out of memory".as_ptr() };
     CUresult::CUDA_SUCCESS
-}
-
-/// A function that refuses to be called, for every signature.
-trait Refused {
-    const STUB: Self;
-}
-
-macro_rules! refused {
-    ($($stub:ident($($type:ident),*))*) => { $(
-        unsafe extern "C" fn $stub<$($type),*>($(_: $type),*) -> CUresult {
-            CUresult::CUDA_ERROR_NOT_SUPPORTED
-        }
-
-        impl<$($type),*> Refused for unsafe extern "C" fn($($type),*) -> CUresult {
-            const STUB: Self = $stub::<$($type),*>;
-        }
-    )* };
-}
-
-refused! { refused0() refused1(A) refused2(A, B) refused3(A, B, C) refused4(A, B, C, D) refused5(A, B, C, D, E) }
-
-macro_rules! names {
-    ($($name:ident)*) => {
-        fn refused(name: &str) -> *const c_void {
-            match name {
-                $( stringify!($name) => <pfn::$name as Refused>::STUB as *const c_void, )*
-                _ => core::ptr::null(),
-            }
-        }
-    };
-}
-
-names! {
-    cuDeviceGetP2PAttribute cuCtxSetCurrent cuCtxGetDevice cuCtxSynchronize cuMemHostAlloc cuMemFreeHost
-    cuMemHostGetDevicePointer cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemsetD32Async
-    cuPointerGetAttribute cuMemGetAddressRange cuMemGetAccess cuStreamWaitEvent cuLaunchHostFunc cuEventRecord
-    cuEventQuery cuEventSynchronize cuEventElapsedTime cuStreamIsCapturing cuModuleGetGlobal cuFuncGetAttribute
-    cuGraphCreate cuGraphGetNodes cuGraphGetEdges cuGraphNodeGetType cuGraphAddKernelNode cuGraphKernelNodeGetParams
-    cuGraphLaunch cuGraphUpload cuUserObjectRetain
 }

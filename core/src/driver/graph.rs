@@ -54,11 +54,13 @@ impl Graph {
     /// Makes an executable of the graph. It is a copy: the graph may change or go.
     pub fn instantiate(&self) -> Result<GraphExec> {
         let _guard = self.device.setup()?;
+        let api = self.device.api();
+        // What could not be freed is not made.
+        api.cuGraphExecDestroy()?;
         let mut raw = CUgraphExec::null();
         let flags = CUgraphInstantiate_flags::empty();
         // SAFETY: the graph is live and used by this thread alone (`Graph` is not `Sync`); `raw` is a live out-parameter.
-        let code =
-            unsafe { (self.device.api().cuGraphInstantiateWithFlags)(&mut raw, self.raw, flags) };
+        let code = unsafe { (api.cuGraphInstantiateWithFlags()?)(&mut raw, self.raw, flags) };
         self.device.check("cuGraphInstantiateWithFlags", code)?;
         Ok(GraphExec {
             device: self.device.clone(),
@@ -113,7 +115,7 @@ impl Drop for Graph {
     fn drop(&mut self) {
         // SAFETY: owned, destroyed only here. Executables made from it are copies.
         self.device.teardown("cuGraphDestroy", |api| unsafe {
-            (api.cuGraphDestroy)(self.raw)
+            Ok((api.cuGraphDestroy()?)(self.raw))
         });
     }
 }
@@ -125,13 +127,16 @@ impl Drop for Graph {
 /// The graph is live, and no other thread uses it during the call.
 pub(crate) unsafe fn retain(device: &Device, graph: CUgraph, object: deferred::Held) -> Result<()> {
     let api = device.api();
+    // All three before the first: a user object must not be left without its graph, nor the object without an owner.
+    let create = api.cuUserObjectCreate()?;
+    let hand_over = api.cuGraphRetainUserObject()?;
+    let release = api.cuUserObjectRelease()?;
     let word = deferred::into_word(object);
     let mut user = CUuserObject::null();
     let flags = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC;
     // SAFETY: `user` is a live out-parameter; the destructor takes exactly such a word, makes no driver call and does not
     // unwind, as the driver demands of it.
-    let code =
-        unsafe { (api.cuUserObjectCreate)(&mut user, word, Some(deferred::release), 1, flags) };
+    let code = unsafe { create(&mut user, word, Some(deferred::release), 1, flags) };
     if let Err(error) = device.check("cuUserObjectCreate", code) {
         // SAFETY: no user object was made, so nobody but this function has the word.
         drop(unsafe { deferred::from_word(word) });
@@ -139,11 +144,11 @@ pub(crate) unsafe fn retain(device: &Device, graph: CUgraph, object: deferred::H
     }
     let flags = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE;
     // SAFETY: the graph is live by the contract, the user object has the one reference that is moved.
-    let code = unsafe { (api.cuGraphRetainUserObject)(graph, user, 1, flags) };
+    let code = unsafe { hand_over(graph, user, 1, flags) };
     if let Err(error) = device.check("cuGraphRetainUserObject", code) {
         // SAFETY: the reference was not moved; giving it up runs the destructor, which queues the object.
-        let code = unsafe { (api.cuUserObjectRelease)(user, 1) };
-        device.driver().note_drop("cuUserObjectRelease", code);
+        let code = unsafe { release(user, 1) };
+        device.driver().note_drop("cuUserObjectRelease", Ok(code));
         return Err(error);
     }
     Ok(())
@@ -168,7 +173,7 @@ impl GraphExec {
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         let _guard = self.device.bind()?;
         // SAFETY: executable and stream are live; `&mut` keeps other threads out.
-        let code = unsafe { (self.device.api().cuGraphLaunch)(self.raw, stream.raw()) };
+        let code = unsafe { (self.device.api().cuGraphLaunch()?)(self.raw, stream.raw()) };
         self.device.check("cuGraphLaunch", code)
     }
 
@@ -176,7 +181,7 @@ impl GraphExec {
     pub fn upload(&mut self, stream: &Stream) -> Result<()> {
         let _guard = self.device.bind()?;
         // SAFETY: as for `launch`.
-        let code = unsafe { (self.device.api().cuGraphUpload)(self.raw, stream.raw()) };
+        let code = unsafe { (self.device.api().cuGraphUpload()?)(self.raw, stream.raw()) };
         self.device.check("cuGraphUpload", code)
     }
 }
@@ -185,7 +190,7 @@ impl Drop for GraphExec {
     fn drop(&mut self) {
         // SAFETY: made by `instantiate`, destroyed only here; the driver lets a running execution finish.
         self.device.teardown("cuGraphExecDestroy", |api| unsafe {
-            (api.cuGraphExecDestroy)(self.raw)
+            Ok((api.cuGraphExecDestroy()?)(self.raw))
         });
     }
 }

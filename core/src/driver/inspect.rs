@@ -37,7 +37,7 @@ unsafe fn read_to(device: &Device, graph: CUgraph, depth: usize) -> Result<Conte
     for handle in handles {
         let mut kind = CUgraphNodeType::default();
         // SAFETY: the node belongs to the live graph; `kind` is a live out-parameter.
-        let code = unsafe { (device.api().cuGraphNodeGetType)(handle, &mut kind) };
+        let code = unsafe { (device.api().cuGraphNodeGetType()?)(handle, &mut kind) };
         device.check("cuGraphNodeGetType", code)?;
         // SAFETY: a node of this kind of the live graph.
         let work = unsafe { work(device, handle, kind, depth) };
@@ -52,7 +52,7 @@ unsafe fn read_to(device: &Device, graph: CUgraph, depth: usize) -> Result<Conte
 ///
 /// As [`read`].
 unsafe fn handles(device: &Device, graph: CUgraph) -> Result<Vec<CUgraphNode>> {
-    let get = device.api().cuGraphGetNodes;
+    let get = device.api().cuGraphGetNodes()?;
     let mut count = 0usize;
     // SAFETY: with a null list the call gives only the number of nodes.
     let code = unsafe { get(graph, core::ptr::null_mut(), &mut count) };
@@ -82,7 +82,7 @@ unsafe fn edges(device: &Device, graph: CUgraph, nodes: &[CUgraphNode]) -> Resul
         }),
         // SAFETY: as above.
         None => ("cuGraphGetEdges", unsafe {
-            (api.cuGraphGetEdges)(graph, none, none, &mut count)
+            (api.cuGraphGetEdges()?)(graph, none, none, &mut count)
         }),
     };
     device.check(call, code)?;
@@ -97,7 +97,7 @@ unsafe fn edges(device: &Device, graph: CUgraph, nodes: &[CUgraphNode]) -> Resul
         // SAFETY: all three lists have room for `count` entries, which is what the call is told.
         Some(get) => unsafe { get(graph, first, second, data.as_mut_ptr(), &mut count) },
         // SAFETY: both lists have room for `count` handles.
-        None => unsafe { (api.cuGraphGetEdges)(graph, first, second, &mut count) },
+        None => unsafe { (api.cuGraphGetEdges()?)(graph, first, second, &mut count) },
     };
     device.check(call, code)?;
     let index: HashMap<CUgraphNode, usize> = nodes.iter().copied().zip(0..).collect();

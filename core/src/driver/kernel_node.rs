@@ -60,7 +60,7 @@ const FUNCTION: [(&str, CUfunction_attribute); 4] = {
 pub(super) unsafe fn read(device: &Device, node: CUgraphNode) -> Result<KernelNode> {
     let mut launch = CUDA_KERNEL_NODE_PARAMS_v2::default();
     // SAFETY: `launch` has the layout of the second version of the call, which is the one in the table.
-    let code = unsafe { (device.api().cuGraphKernelNodeGetParams)(node, &mut launch) };
+    let code = unsafe { (device.api().cuGraphKernelNodeGetParams()?)(node, &mut launch) };
     device.check("cuGraphKernelNodeGetParams", code)?;
     let function = function(device, &launch);
     let mut kernel = KernelNode::new(
@@ -126,7 +126,9 @@ fn launch_attributes(device: &Device, node: CUgraphNode) -> BTreeMap<String, i64
 }
 
 fn function_attributes(device: &Device, function: CUfunction) -> BTreeMap<String, i64> {
-    let get = device.api().cuFuncGetAttribute;
+    let Some(get) = device.api().cuFuncGetAttribute else {
+        return BTreeMap::new();
+    };
     let read = |&(name, id): &(&str, CUfunction_attribute)| {
         let mut value: c_int = 0;
         // SAFETY: the function is that of a live node; `value` is a live out-parameter.

@@ -59,7 +59,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: loaded by `Module::load_bytes`, unloaded only here; every kernel holds this.
         self.device.teardown("cuModuleUnload", |api| unsafe {
-            (api.cuModuleUnload)(self.raw)
+            Ok((api.cuModuleUnload)(self.raw))
         });
     }
 }
@@ -229,7 +229,7 @@ impl Kernel {
         let mut ctas: c_int = 0;
         // SAFETY: `ctas` is a live out-parameter; the function is loaded.
         let code = unsafe {
-            (device.api().cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+            (device.api().cuOccupancyMaxActiveBlocksPerMultiprocessor()?)(
                 &mut ctas, self.raw, threads, 0,
             )
         };

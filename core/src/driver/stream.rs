@@ -62,10 +62,13 @@ impl Stream {
     /// enqueued on it finish first.
     pub fn new(device: &Device) -> Result<Self> {
         let _guard = device.setup()?;
+        let api = device.api();
+        // What could not be freed is not made.
+        api.cuStreamDestroy()?;
         let mut raw = CUstream::null();
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
         // SAFETY: `raw` is a live out-parameter and the device's context is current.
-        let code = unsafe { (device.api().cuStreamCreate)(&mut raw, flags) };
+        let code = unsafe { (api.cuStreamCreate()?)(&mut raw, flags) };
         device.check("cuStreamCreate", code)?;
         Ok(Self {
             device: device.clone(),
@@ -124,7 +127,7 @@ impl Stream {
     pub fn query(&self) -> Result<bool> {
         let _guard = self.device.bind()?;
         // SAFETY: the stream is live.
-        let code = unsafe { (self.device.api().cuStreamQuery)(self.raw) };
+        let code = unsafe { (self.device.api().cuStreamQuery()?)(self.raw) };
         if code == CUresult::CUDA_ERROR_NOT_READY {
             return Ok(false);
         }
@@ -137,7 +140,7 @@ impl Stream {
         let _guard = self.device.bind()?;
         // SAFETY: stream and event are live; the event is needed only during the call.
         let code = unsafe {
-            (self.device.api().cuStreamWaitEvent)(self.raw, event.raw(), Default::default())
+            (self.device.api().cuStreamWaitEvent()?)(self.raw, event.raw(), Default::default())
         };
         self.device.check("cuStreamWaitEvent", code)
     }
@@ -145,8 +148,11 @@ impl Stream {
     /// Begins a capture. It must be ended on this thread, except in [`CaptureMode::Relaxed`].
     pub fn begin_capture(&self, mode: CaptureMode) -> Result<()> {
         let _guard = self.device.bind()?;
+        let api = self.device.api();
+        // A capture that could not be ended is not begun.
+        api.cuStreamEndCapture()?;
         // SAFETY: the stream is live; the driver refuses one that captures already.
-        let code = unsafe { (self.device.api().cuStreamBeginCapture)(self.raw, mode.code()) };
+        let code = unsafe { (api.cuStreamBeginCapture()?)(self.raw, mode.code()) };
         self.device.check("cuStreamBeginCapture", code)
     }
 
@@ -155,7 +161,7 @@ impl Stream {
         let _guard = self.device.bind()?;
         let mut raw = CUgraph::null();
         // SAFETY: the stream is live; `raw` is a live out-parameter.
-        let code = unsafe { (self.device.api().cuStreamEndCapture)(self.raw, &mut raw) };
+        let code = unsafe { (self.device.api().cuStreamEndCapture()?)(self.raw, &mut raw) };
         self.device.check("cuStreamEndCapture", code)?;
         // SAFETY: the call hands the graph to its caller, once.
         Ok(unsafe { Graph::from_raw(&self.device, raw) })
@@ -184,7 +190,7 @@ impl Stream {
             }),
             // SAFETY: as above.
             None => ("cuStreamGetCaptureInfo", unsafe {
-                (api.cuStreamGetCaptureInfo)(
+                (api.cuStreamGetCaptureInfo()?)(
                     self.raw,
                     &mut status,
                     &mut id,
@@ -229,7 +235,7 @@ impl Drop for Stream {
         if self.owned {
             // SAFETY: made by `new` and destroyed only here; the driver frees it once what is enqueued has ended.
             self.device.teardown("cuStreamDestroy", |api| unsafe {
-                (api.cuStreamDestroy)(self.raw)
+                Ok((api.cuStreamDestroy()?)(self.raw))
             });
         }
     }

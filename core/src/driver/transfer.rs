@@ -1,7 +1,7 @@
 //! Blocking copies and fills, on a stream of the library's own: the blocking calls of the driver use the legacy default
 //! stream, which waits for the host's blocking streams and breaks their captures.
 
-use slabfence_sys::{Api, CUdeviceptr, CUresult, CUstream};
+use slabfence_sys::{Api, CUdeviceptr, CUresult, CUstream, MissingSymbol};
 
 use super::device::Device;
 use crate::error::{Error, Result};
@@ -25,11 +25,14 @@ pub(crate) fn check_part(
 fn on_service(
     device: &Device,
     call: &'static str,
-    enqueue: impl FnOnce(&Api, CUstream) -> CUresult,
+    enqueue: impl FnOnce(&Api, CUstream) -> Result<CUresult, MissingSymbol>,
 ) -> Result<()> {
     let _guard = device.setup()?;
     let stream = device.service()?;
-    let enqueued = device.check(call, enqueue(device.api(), stream));
+    let enqueued = match enqueue(device.api(), stream) {
+        Ok(code) => device.check(call, code),
+        Err(missing) => Err(missing.into()),
+    };
     // Also after a failure: nothing of the caller's memory may be in use when this returns.
     // SAFETY: the device's own stream.
     let code = unsafe { (device.api().cuStreamSynchronize)(stream) };
@@ -47,7 +50,12 @@ pub(crate) unsafe fn write(device: &Device, to: u64, bytes: &[u8]) -> Result<()>
     }
     // SAFETY: the source is live until the copy has ended, which is waited for; the destination by the contract.
     on_service(device, "cuMemcpyHtoDAsync", |api, stream| unsafe {
-        (api.cuMemcpyHtoDAsync)(CUdeviceptr(to), bytes.as_ptr().cast(), bytes.len(), stream)
+        Ok((api.cuMemcpyHtoDAsync()?)(
+            CUdeviceptr(to),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            stream,
+        ))
     })
 }
 
@@ -62,12 +70,12 @@ pub(crate) unsafe fn read(device: &Device, from: u64, bytes: &mut [u8]) -> Resul
     }
     // SAFETY: the destination is exclusively borrowed until the copy has ended, which is waited for.
     on_service(device, "cuMemcpyDtoHAsync", |api, stream| unsafe {
-        (api.cuMemcpyDtoHAsync)(
+        Ok((api.cuMemcpyDtoHAsync()?)(
             bytes.as_mut_ptr().cast(),
             CUdeviceptr(from),
             bytes.len(),
             stream,
-        )
+        ))
     })
 }
 
@@ -82,6 +90,11 @@ pub(crate) unsafe fn fill(device: &Device, to: u64, value: u8, bytes: usize) -> 
     }
     // SAFETY: by the contract.
     on_service(device, "cuMemsetD8Async", |api, stream| unsafe {
-        (api.cuMemsetD8Async)(CUdeviceptr(to), value, bytes, stream)
+        Ok((api.cuMemsetD8Async()?)(
+            CUdeviceptr(to),
+            value,
+            bytes,
+            stream,
+        ))
     })
 }

@@ -52,7 +52,7 @@ pub(crate) fn granularity(device: &Device) -> Result<usize> {
     let which = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
     // SAFETY: `bytes` is a live out-parameter, the properties are live and wholly initialised.
     let code =
-        unsafe { (device.api().cuMemGetAllocationGranularity)(&mut bytes, &properties, which) };
+        unsafe { (device.api().cuMemGetAllocationGranularity()?)(&mut bytes, &properties, which) };
     device.check("cuMemGetAllocationGranularity", code)?;
     if !bytes.is_power_of_two() {
         return Err(Error::Refused {
@@ -92,6 +92,10 @@ impl GuardedMapping {
         };
         let _guard = device.setup()?;
         let api = device.api();
+        // What could not be freed is not made.
+        api.cuMemUnmap()?;
+        api.cuMemAddressFree()?;
+        api.cuMemRelease()?;
         // Filled step by step: whatever fails, dropping it gives back what there is.
         let mut mapping = Self {
             device: device.clone(),
@@ -106,21 +110,21 @@ impl GuardedMapping {
         let properties = properties(device)?;
         let mut physical = CUmemGenericAllocationHandle::default();
         // SAFETY: `physical` is a live out-parameter; the properties are live and wholly initialised; flags must be zero.
-        let code = unsafe { (api.cuMemCreate)(&mut physical, whole, &properties, 0) };
+        let code = unsafe { (api.cuMemCreate()?)(&mut physical, whole, &properties, 0) };
         device.check("cuMemCreate", code)?;
         mapping.physical = Some(physical);
 
         let mut address = CUdeviceptr::default();
         // SAFETY: `address` is a live out-parameter; no place is asked for; flags must be zero.
         let code = unsafe {
-            (api.cuMemAddressReserve)(&mut address, reserve, guard, CUdeviceptr::default(), 0)
+            (api.cuMemAddressReserve()?)(&mut address, reserve, guard, CUdeviceptr::default(), 0)
         };
         device.check("cuMemAddressReserve", code)?;
         mapping.reserved = Some(address.0);
         mapping.base = address.0 + guard as u64;
 
         // SAFETY: the range lies inside the reservation and nothing is mapped there; offset and flags must be zero.
-        let code = unsafe { (api.cuMemMap)(CUdeviceptr(mapping.base), whole, 0, physical, 0) };
+        let code = unsafe { (api.cuMemMap()?)(CUdeviceptr(mapping.base), whole, 0, physical, 0) };
         device.check("cuMemMap", code)?;
         mapping.mapped = true;
 
@@ -143,7 +147,7 @@ impl GuardedMapping {
         let _guard = self.device.setup()?;
         // SAFETY: the range is one whole mapping; the one descriptor is live for the call.
         let code = unsafe {
-            (self.device.api().cuMemSetAccess)(CUdeviceptr(self.base), self.bytes, &access, 1)
+            (self.device.api().cuMemSetAccess()?)(CUdeviceptr(self.base), self.bytes, &access, 1)
         };
         self.device.check("cuMemSetAccess", code)
     }
@@ -225,20 +229,20 @@ impl GuardedMapping {
         if self.mapped {
             self.forget()?;
             // SAFETY: exactly what was mapped. Whoever could still access it is the caller's concern, as with any memory.
-            let code = unsafe { (api.cuMemUnmap)(CUdeviceptr(self.base), self.bytes) };
+            let code = unsafe { (api.cuMemUnmap()?)(CUdeviceptr(self.base), self.bytes) };
             self.device.check("cuMemUnmap", code)?;
             self.mapped = false;
         }
         if let Some(address) = self.reserved {
             let bytes = self.bytes + 2 * self.guard;
             // SAFETY: exactly what was reserved, with nothing mapped in it any more.
-            let code = unsafe { (api.cuMemAddressFree)(CUdeviceptr(address), bytes) };
+            let code = unsafe { (api.cuMemAddressFree()?)(CUdeviceptr(address), bytes) };
             self.device.check("cuMemAddressFree", code)?;
             self.reserved = None;
         }
         if let Some(physical) = self.physical {
             // SAFETY: from `cuMemCreate`, released once.
-            let code = unsafe { (api.cuMemRelease)(physical) };
+            let code = unsafe { (api.cuMemRelease()?)(physical) };
             self.device.check("cuMemRelease", code)?;
             self.physical = None;
         }

@@ -1,8 +1,10 @@
 //! What kernels report through host-mapped memory, readable while a device hangs.
 
+mod clock;
 mod page;
 mod report;
 
+pub(crate) use clock::Clock;
 pub(crate) use page::{HealthPage, Slip};
 pub use report::FaultReport;
 

@@ -6,13 +6,14 @@ use crate::driver::{Device, DevicePtr, PinnedBuffer};
 use crate::error::Result;
 use crate::layout::{ChannelHealth, FaultRecord, HealthHeader};
 
-use super::Health;
+use super::{Clock, Health};
 
 /// Page-locked memory that kernels write records to. Read without any driver call, so also while a device hangs.
 #[derive(Debug)]
 pub(crate) struct HealthPage {
     buffer: PinnedBuffer,
     channels: usize,
+    clock: Clock,
 }
 
 /// Which of a channel's records.
@@ -24,12 +25,18 @@ pub(crate) enum Slip {
 
 impl HealthPage {
     /// All zero: nothing has happened.
-    pub(crate) fn new(device: &Device, channels: usize) -> Result<Self> {
+    pub(crate) fn new(device: &Device, channels: usize, clock: Clock) -> Result<Self> {
         let bytes = size_of::<HealthHeader>() + channels * size_of::<ChannelHealth>();
         Ok(Self {
             buffer: PinnedBuffer::new(device, bytes)?,
             channels,
+            clock,
         })
+    }
+
+    /// What kernels measure their waits by.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Address of the header, for parameter blocks.

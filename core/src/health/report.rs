@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::group::Rank;
+use crate::health::Clock;
 use crate::layout::{Cause, FaultRecord, OperationKind};
 
 /// What happened to an operation, as the kernel recorded it.
@@ -38,8 +39,8 @@ pub struct FaultReport {
 }
 
 impl FaultReport {
-    /// Reads a record that is complete. Ticks are nanoseconds.
-    pub(crate) fn new(channel: &str, record: &FaultRecord, warning: bool) -> Self {
+    /// Reads a record that is complete, of a pool with this clock.
+    pub(crate) fn new(channel: &str, record: &FaultRecord, warning: bool, clock: Clock) -> Self {
         Self {
             channel: channel.to_owned(),
             operation: OperationKind::from_code(record.operation),
@@ -51,7 +52,7 @@ impl FaultReport {
             cause: Cause::from_code(record.cause),
             expected: record.expected,
             seen: record.seen,
-            waited: Duration::from_nanos(record.waited),
+            waited: clock.duration(record.waited),
             tag: record.tag,
             warning,
         }
@@ -121,6 +122,7 @@ impl fmt::Display for FaultReport {
             Some(OperationKind::AllGatherHeads) => "all_gather_heads",
             Some(OperationKind::LseReduceScatter) => "lse_reduce_scatter",
             Some(OperationKind::Attention) => "attention",
+            Some(OperationKind::Clock) => "clock",
             None => "an unknown operation",
         };
         write!(
@@ -142,6 +144,8 @@ impl fmt::Display for FaultReport {
 mod tests {
     use super::*;
 
+    const CLOCK: Clock = Clock::GlobalTimer;
+
     fn record(cause: u32) -> FaultRecord {
         FaultRecord {
             state: 7,
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_timeout_names_the_late_rank_the_wait_and_the_remedy() {
-        let report = FaultReport::new("decode", &record(1), false);
+        let report = FaultReport::new("decode", &record(1), false, CLOCK);
         assert_eq!(report.late_rank, Some(Rank(3)));
         assert_eq!(report.cause, Some(Cause::EntryTimeout));
         assert_eq!(
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_warning_says_that_the_wait_goes_on() {
-        let said = FaultReport::new("decode", &record(2), true).to_string();
+        let said = FaultReport::new("decode", &record(2), true, CLOCK).to_string();
         assert!(
             said.ends_with("the wait goes on; see what rank 3 is doing"),
             "{said}"
@@ -185,7 +189,7 @@ mod tests {
         let mut unknown = record(99);
         unknown.operation = 77;
         unknown.late_rank = unknown.rank;
-        let report = FaultReport::new("decode", &unknown, false);
+        let report = FaultReport::new("decode", &unknown, false, CLOCK);
         assert_eq!(
             (report.cause, report.operation, report.late_rank),
             (None, None, None)
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn every_cause_has_its_own_finding_and_advice() {
         let said: Vec<String> = (1..=6)
-            .map(|cause| FaultReport::new("c", &record(cause), false))
+            .map(|cause| FaultReport::new("c", &record(cause), false, CLOCK))
             .map(|report| format!("{} {}", report.finding(), report.advice()))
             .collect();
         for (i, one) in said.iter().enumerate() {

@@ -33,6 +33,8 @@ codes! {
         LseReduceScatter = 2,
         /// Reference decode attention, local.
         Attention = 64,
+        /// Reading of a device's clocks, local.
+        Clock = 65,
     }
 }
 

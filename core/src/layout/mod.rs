@@ -16,8 +16,8 @@ pub use health::{ChannelHealth, FaultRecord, HealthHeader};
 pub use local::{LocalBlock, NORM_ROWS, NormCounter};
 pub use macros::{DeviceStruct, DeviceType, Field};
 pub use params::{
-    ABI, AttentionParams, GatherParams, Header, MAGIC, PeerAddresses, Preamble, ReduceParams,
-    SlotAddresses,
+    ABI, AttentionParams, ClockParams, GatherParams, Header, MAGIC, PeerAddresses, Preamble,
+    ReduceParams, SlotAddresses,
 };
 pub use region::{ALIGN, InboxLayout, SignalLayout, Slot, align_up};
 pub use signal::{EntryLine, FlagLine, LINE, MAX_GRID, MAX_WORLD, PHASES, PoisonLine, SLOTS};
@@ -76,6 +76,7 @@ pub const STRUCTS: &[StructInfo] = &[
     info::<GatherParams>(),
     info::<ReduceParams>(),
     info::<AttentionParams>(),
+    info::<ClockParams>(),
 ];
 
 /// The shared code tables: name of the enum, then name and value of each code.

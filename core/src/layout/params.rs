@@ -197,3 +197,15 @@ device_struct! {
         reserved1: [u64; 4] = 120,
     }
 }
+
+device_struct! {
+    /// Reading of a device's clocks. No collective.
+    pub struct ClockParams [size = 32, align = 8] {
+        /// Magic, layout version, operation.
+        preamble: Preamble = 0,
+        /// Where two u64 go: `%globaltimer`, then `%clock64`.
+        output: u64 = 16,
+        /// Zero.
+        reserved: u64 = 24,
+    }
+}

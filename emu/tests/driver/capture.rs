@@ -17,7 +17,7 @@ fn captured_work_is_not_done() {
     let graph = scene.gpu.end(scene.one);
     scene.gpu.sync(scene.one);
     assert_eq!(scene.gpu.read(scene.at, 1), [7]);
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -27,7 +27,7 @@ fn the_legacy_stream_is_not_captured() {
     for stream in [CUstream::null(), CUstream::LEGACY] {
         refused!(
             CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-            (scene.gpu.api.cuStreamBeginCapture)(stream, RELAXED)
+            (scene.gpu.api.cuStreamBeginCapture.unwrap())(stream, RELAXED)
         );
     }
     scene.clean();
@@ -39,15 +39,15 @@ fn a_stream_is_captured_once_and_ended_once() {
     let mut graph = CUgraph::null();
     refused!(
         CUDA_ERROR_ILLEGAL_STATE,
-        (scene.gpu.api.cuStreamEndCapture)(scene.one, &mut graph)
+        (scene.gpu.api.cuStreamEndCapture.unwrap())(scene.one, &mut graph)
     );
     scene.begin(scene.one, GLOBAL);
     refused!(
         CUDA_ERROR_ILLEGAL_STATE,
-        (scene.gpu.api.cuStreamBeginCapture)(scene.one, GLOBAL)
+        (scene.gpu.api.cuStreamBeginCapture.unwrap())(scene.one, GLOBAL)
     );
     let graph = scene.gpu.end(scene.one);
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -64,7 +64,7 @@ fn a_stream_that_is_captured_does_not_tell_its_id() {
     ok!(get_id(scene.two, &mut id));
     let graph = scene.gpu.end(scene.one);
     ok!(get_id(scene.one, &mut id));
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -88,19 +88,19 @@ fn a_fork_that_is_joined_becomes_part_of_the_graph() {
         CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
     );
     let (mut nodes, mut edges) = (0, 0);
-    ok!((scene.gpu.api.cuGraphGetNodes)(
+    ok!((scene.gpu.api.cuGraphGetNodes.unwrap())(
         graph,
         std::ptr::null_mut(),
         &mut nodes
     ));
-    ok!((scene.gpu.api.cuGraphGetEdges)(
+    ok!((scene.gpu.api.cuGraphGetEdges.unwrap())(
         graph,
         std::ptr::null_mut(),
         std::ptr::null_mut(),
         &mut edges
     ));
     assert_eq!((nodes, edges), (4, 4), "a diamond");
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -127,7 +127,7 @@ fn a_capture_is_ended_in_the_stream_that_began_it() {
     let mut graph = CUgraph::null();
     refused!(
         CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
-        (scene.gpu.api.cuStreamEndCapture)(scene.two, &mut graph)
+        (scene.gpu.api.cuStreamEndCapture.unwrap())(scene.two, &mut graph)
     );
     scene.spoilt(scene.one);
     scene.clean();
@@ -150,7 +150,9 @@ fn a_capture_is_ended_by_the_thread_that_began_it_unless_it_is_relaxed() {
             let other = scope.spawn(move || {
                 let mut graph = CUgraph::null();
                 assert_eq!(
-                    code!((scene.gpu.api.cuStreamEndCapture)(scene.one, &mut graph)),
+                    code!((scene.gpu.api.cuStreamEndCapture.unwrap())(
+                        scene.one, &mut graph
+                    )),
                     code
                 );
                 graph
@@ -162,7 +164,7 @@ fn a_capture_is_ended_by_the_thread_that_began_it_unless_it_is_relaxed() {
         } else {
             graph
         };
-        ok!((scene.gpu.api.cuGraphDestroy)(graph));
+        ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     }
     scene.clean();
 }
@@ -170,10 +172,13 @@ fn a_capture_is_ended_by_the_thread_that_began_it_unless_it_is_relaxed() {
 #[test]
 fn a_dependency_on_work_outside_the_capture_is_refused() {
     let scene = Scene::new();
-    ok!((scene.gpu.api.cuEventRecord)(scene.event, scene.two));
+    ok!((scene.gpu.api.cuEventRecord.unwrap())(
+        scene.event,
+        scene.two
+    ));
     scene.gpu.begin(scene.one);
     let none = CUevent_wait_flags::empty();
-    let wait = scene.gpu.api.cuStreamWaitEvent;
+    let wait = scene.gpu.api.cuStreamWaitEvent.unwrap();
     refused!(
         CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
         wait(scene.one, scene.event, none)
@@ -187,15 +192,15 @@ fn a_dependency_on_work_outside_the_capture_is_refused() {
     ));
     let graph = scene.gpu.end(scene.one);
     let (mut node, mut count, mut kind) = (CUgraphNode::null(), 1, CUgraphNodeType(99));
-    ok!((scene.gpu.api.cuGraphGetNodes)(
+    ok!((scene.gpu.api.cuGraphGetNodes.unwrap())(
         graph, &mut node, &mut count
     ));
-    ok!((scene.gpu.api.cuGraphNodeGetType)(node, &mut kind));
+    ok!((scene.gpu.api.cuGraphNodeGetType.unwrap())(node, &mut kind));
     assert_eq!(
         (count, kind),
         (1, CUgraphNodeType::CU_GRAPH_NODE_TYPE_WAIT_EVENT)
     );
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -221,7 +226,7 @@ fn destroying_the_origin_stream_ends_its_capture() {
     scene.gpu.begin(origin);
     assert_eq!(scene.fill(origin), CUresult::CUDA_SUCCESS);
     assert_eq!(scene.join(scene.two, origin), CUresult::CUDA_SUCCESS);
-    ok!((scene.gpu.api.cuStreamDestroy)(origin));
+    ok!((scene.gpu.api.cuStreamDestroy.unwrap())(origin));
     assert_eq!(
         scene.status(scene.two),
         CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
@@ -232,7 +237,7 @@ fn destroying_the_origin_stream_ends_its_capture() {
         scene.status(heir),
         CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
     );
-    ok!((scene.gpu.api.cuStreamDestroy)(heir));
+    ok!((scene.gpu.api.cuStreamDestroy.unwrap())(heir));
     scene.clean();
 }
 
@@ -243,7 +248,7 @@ fn destroying_a_forked_stream_spoils_the_capture() {
     scene.gpu.begin(scene.one);
     assert_eq!(scene.fill(scene.one), CUresult::CUDA_SUCCESS);
     assert_eq!(scene.join(fork, scene.one), CUresult::CUDA_SUCCESS);
-    ok!((scene.gpu.api.cuStreamDestroy)(fork));
+    ok!((scene.gpu.api.cuStreamDestroy.unwrap())(fork));
     scene.spoilt(scene.one);
     scene.clean();
 }
@@ -251,7 +256,7 @@ fn destroying_a_forked_stream_spoils_the_capture() {
 #[test]
 fn capture_info_tells_the_graph_and_what_the_next_node_depends_on() {
     let scene = Scene::new();
-    let info = scene.gpu.api.cuStreamGetCaptureInfo;
+    let info = scene.gpu.api.cuStreamGetCaptureInfo.unwrap();
     let (mut status, mut id, mut graph) = (CUstreamCaptureStatus(99), 0, CUgraph::null());
     let (mut nodes, mut count) = (std::ptr::null(), 99);
     ok!(info(
@@ -291,17 +296,17 @@ fn capture_info_tells_the_graph_and_what_the_next_node_depends_on() {
     // SAFETY: the driver's array, which is valid until this thread's next such call.
     let next = unsafe { nodes.read() };
     let (mut only, mut total) = (CUgraphNode::null(), 1);
-    ok!((scene.gpu.api.cuGraphGetNodes)(
+    ok!((scene.gpu.api.cuGraphGetNodes.unwrap())(
         graph, &mut only, &mut total
     ));
     assert_eq!((total, only), (1, next));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (scene.gpu.api.cuGraphDestroy)(graph)
+        (scene.gpu.api.cuGraphDestroy.unwrap())(graph)
     );
     let ended = scene.gpu.end(scene.one);
     assert_eq!(ended, graph);
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -344,6 +349,6 @@ fn the_newer_abis_tell_what_kind_every_dependency_and_edge_is() {
     assert_eq!(edges, 1);
     assert!(from[0] != to[0] && !from[0].is_null() && !to[0].is_null());
     assert_eq!(kinds.map(|kind| kind.from_port), [0, 0, 9]);
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }

@@ -9,7 +9,7 @@ fn synchronising_or_querying_a_captured_stream_spoils_the_capture() {
     let scene = Scene::new();
     for call in [
         scene.gpu.api.cuStreamSynchronize,
-        scene.gpu.api.cuStreamQuery,
+        scene.gpu.api.cuStreamQuery.unwrap(),
     ] {
         scene.begin(scene.one, RELAXED);
         refused!(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, call(scene.one));
@@ -24,7 +24,7 @@ fn synchronising_the_context_spoils_the_capture() {
     scene.begin(scene.one, RELAXED);
     refused!(
         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        (scene.gpu.api.cuCtxSynchronize)()
+        (scene.gpu.api.cuCtxSynchronize.unwrap())()
     );
     scene.spoilt(scene.one);
     scene.clean();
@@ -86,7 +86,7 @@ fn a_relaxed_capture_forbids_no_allocation() {
     let at = scene.gpu.alloc(64);
     scene.gpu.free(at);
     let graph = scene.gpu.end(scene.one);
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -94,7 +94,9 @@ fn a_relaxed_capture_forbids_no_allocation() {
 fn a_thread_exchanges_its_mode_to_allocate_during_captures() {
     let scene = Scene::new();
     let exchange = |mut mode: CUstreamCaptureMode| {
-        ok!((scene.gpu.api.cuThreadExchangeStreamCaptureMode)(&mut mode));
+        ok!((scene.gpu.api.cuThreadExchangeStreamCaptureMode.unwrap())(
+            &mut mode
+        ));
         mode
     };
     scene.begin(scene.one, GLOBAL);
@@ -114,10 +116,10 @@ fn a_thread_exchanges_its_mode_to_allocate_during_captures() {
     let mut wrong = CUstreamCaptureMode(3);
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (scene.gpu.api.cuThreadExchangeStreamCaptureMode)(&mut wrong)
+        (scene.gpu.api.cuThreadExchangeStreamCaptureMode.unwrap())(&mut wrong)
     );
     let graph = scene.gpu.end(scene.one);
-    ok!((scene.gpu.api.cuGraphDestroy)(graph));
+    ok!((scene.gpu.api.cuGraphDestroy.unwrap())(graph));
     scene.clean();
 }
 
@@ -125,7 +127,7 @@ fn a_thread_exchanges_its_mode_to_allocate_during_captures() {
 fn the_legacy_stream_may_not_depend_on_a_captured_blocking_stream() {
     let scene = Scene::new();
     let mut blocking = CUstream::null();
-    ok!((scene.gpu.api.cuStreamCreate)(
+    ok!((scene.gpu.api.cuStreamCreate.unwrap())(
         &mut blocking,
         CUstream_flags::empty()
     ));
@@ -141,46 +143,61 @@ fn the_legacy_stream_may_not_depend_on_a_captured_blocking_stream() {
         CUresult::CUDA_SUCCESS,
         "a non-blocking stream is none of its business"
     );
-    ok!((scene.gpu.api.cuEventRecord)(scene.event, scene.one));
-    let wait = scene.gpu.api.cuStreamWaitEvent;
+    ok!((scene.gpu.api.cuEventRecord.unwrap())(
+        scene.event,
+        scene.one
+    ));
+    let wait = scene.gpu.api.cuStreamWaitEvent.unwrap();
     let none = CUevent_wait_flags::empty();
     refused!(
         CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
         wait(CUstream::null(), scene.event, none)
     );
     scene.spoilt(scene.one);
-    ok!((scene.gpu.api.cuStreamDestroy)(blocking));
+    ok!((scene.gpu.api.cuStreamDestroy.unwrap())(blocking));
     scene.clean();
 }
 
 #[test]
 fn a_captured_event_is_not_queried_or_awaited_by_the_host() {
     let scene = Scene::new();
-    for call in [scene.gpu.api.cuEventQuery, scene.gpu.api.cuEventSynchronize] {
+    for call in [
+        scene.gpu.api.cuEventQuery.unwrap(),
+        scene.gpu.api.cuEventSynchronize.unwrap(),
+    ] {
         scene.gpu.begin(scene.one);
-        ok!((scene.gpu.api.cuEventRecord)(scene.event, scene.one));
+        ok!((scene.gpu.api.cuEventRecord.unwrap())(
+            scene.event,
+            scene.one
+        ));
         refused!(CUDA_ERROR_CAPTURED_EVENT, call(scene.event));
         scene.spoilt(scene.one);
         refused!(CUDA_ERROR_CAPTURED_EVENT, call(scene.event));
     }
-    let wait = scene.gpu.api.cuStreamWaitEvent;
+    let wait = scene.gpu.api.cuStreamWaitEvent.unwrap();
     refused!(
         CUDA_ERROR_CAPTURED_EVENT,
         wait(scene.two, scene.event, CUevent_wait_flags::empty())
     );
-    ok!((scene.gpu.api.cuEventRecord)(scene.event, scene.one));
-    ok!((scene.gpu.api.cuEventSynchronize)(scene.event));
+    ok!((scene.gpu.api.cuEventRecord.unwrap())(
+        scene.event,
+        scene.one
+    ));
+    ok!((scene.gpu.api.cuEventSynchronize.unwrap())(scene.event));
     scene.clean();
 }
 
 #[test]
 fn querying_any_event_is_unsafe_while_a_global_capture_is_open() {
     let scene = Scene::new();
-    ok!((scene.gpu.api.cuEventRecord)(scene.event, scene.two));
+    ok!((scene.gpu.api.cuEventRecord.unwrap())(
+        scene.event,
+        scene.two
+    ));
     scene.begin(scene.one, GLOBAL);
     refused!(
         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        (scene.gpu.api.cuEventQuery)(scene.event)
+        (scene.gpu.api.cuEventQuery.unwrap())(scene.event)
     );
     scene.spoilt(scene.one);
     scene.clean();

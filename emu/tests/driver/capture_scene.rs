@@ -32,17 +32,19 @@ impl Scene {
     }
 
     pub fn begin(&self, stream: CUstream, mode: CUstreamCaptureMode) {
-        ok!((self.gpu.api.cuStreamBeginCapture)(stream, mode));
+        ok!((self.gpu.api.cuStreamBeginCapture.unwrap())(stream, mode));
     }
 
     pub fn fill(&self, stream: CUstream) -> CUresult {
-        code!((self.gpu.api.cuMemsetD32Async)(self.at, 1, 1, stream))
+        code!((self.gpu.api.cuMemsetD32Async.unwrap())(
+            self.at, 1, 1, stream
+        ))
     }
 
     /// `waiter` waits for what `stream` has now.
     pub fn join(&self, waiter: CUstream, stream: CUstream) -> CUresult {
-        ok!((self.gpu.api.cuEventRecord)(self.event, stream));
-        code!((self.gpu.api.cuStreamWaitEvent)(
+        ok!((self.gpu.api.cuEventRecord.unwrap())(self.event, stream));
+        code!((self.gpu.api.cuStreamWaitEvent.unwrap())(
             waiter,
             self.event,
             CUevent_wait_flags::empty()
@@ -51,7 +53,10 @@ impl Scene {
 
     pub fn status(&self, stream: CUstream) -> CUstreamCaptureStatus {
         let mut status = CUstreamCaptureStatus(99);
-        ok!((self.gpu.api.cuStreamIsCapturing)(stream, &mut status));
+        ok!((self.gpu.api.cuStreamIsCapturing.unwrap())(
+            stream,
+            &mut status
+        ));
         status
     }
 
@@ -59,7 +64,9 @@ impl Scene {
     pub fn ends_with(&self, stream: CUstream, code: CUresult) {
         let mut graph = CUgraph::from_ptr(std::ptr::without_provenance_mut(1));
         assert_eq!(
-            code!((self.gpu.api.cuStreamEndCapture)(stream, &mut graph)),
+            code!((self.gpu.api.cuStreamEndCapture.unwrap())(
+                stream, &mut graph
+            )),
             code
         );
         assert!(graph.is_null());
@@ -83,9 +90,9 @@ impl Scene {
     }
 
     pub fn clean(self) {
-        ok!((self.gpu.api.cuStreamDestroy)(self.one));
-        ok!((self.gpu.api.cuStreamDestroy)(self.two));
-        ok!((self.gpu.api.cuEventDestroy)(self.event));
+        ok!((self.gpu.api.cuStreamDestroy.unwrap())(self.one));
+        ok!((self.gpu.api.cuStreamDestroy.unwrap())(self.two));
+        ok!((self.gpu.api.cuEventDestroy.unwrap())(self.event));
         self.gpu.free(self.at);
         self.gpu.clean();
     }

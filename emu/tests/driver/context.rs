@@ -35,7 +35,10 @@ fn work_without_a_current_context_is_refused() {
         CUDA_ERROR_INVALID_CONTEXT,
         (gpu.api.cuCtxPopCurrent)(&mut old)
     );
-    refused!(CUDA_ERROR_INVALID_CONTEXT, (gpu.api.cuCtxSynchronize)());
+    refused!(
+        CUDA_ERROR_INVALID_CONTEXT,
+        (gpu.api.cuCtxSynchronize.unwrap())()
+    );
     gpu.clean();
 }
 
@@ -44,7 +47,7 @@ fn what_is_current_is_a_stack_per_thread() {
     let gpu = Gpu::new(2);
     let current = || {
         let mut device = CUdevice(-1);
-        let code = code!((gpu.api.cuCtxGetDevice)(&mut device));
+        let code = code!((gpu.api.cuCtxGetDevice.unwrap())(&mut device));
         (code, device.0)
     };
     let mut second = CUcontext::null();
@@ -70,11 +73,11 @@ fn a_primary_context_ends_with_its_last_reference_and_the_next_one_has_another_i
     ok!((gpu.api.cuCtxGetId.unwrap())(CUcontext::null(), &mut id));
     ok!((gpu.api.cuDevicePrimaryCtxRetain)(&mut again, CUdevice(0)));
     ok!((gpu.api.cuDevicePrimaryCtxRelease)(CUdevice(0)));
-    ok!((gpu.api.cuCtxSynchronize)());
+    ok!((gpu.api.cuCtxSynchronize.unwrap())());
     ok!((gpu.api.cuDevicePrimaryCtxRelease)(CUdevice(0)));
     refused!(
         CUDA_ERROR_CONTEXT_IS_DESTROYED,
-        (gpu.api.cuCtxSynchronize)()
+        (gpu.api.cuCtxSynchronize.unwrap())()
     );
     refused!(
         CUDA_ERROR_INVALID_CONTEXT,
@@ -113,7 +116,7 @@ fn two_machines_in_one_process_know_nothing_of_each_other() {
     let at = one.alloc(64);
     refused!(CUDA_ERROR_INVALID_VALUE, (two.api.cuMemFree)(at));
     one.free(at);
-    ok!((one.api.cuStreamDestroy)(stream));
+    ok!((one.api.cuStreamDestroy.unwrap())(stream));
     one.clean();
     two.clean();
 }
@@ -124,7 +127,7 @@ fn a_dropped_machine_answers_that_it_is_gone() {
     let Gpu { api, machine, .. } = gpu;
     drop(machine);
     // Another test's machine may have taken the slot: then this thread has no context there.
-    let code = code!((api.cuCtxSynchronize)());
+    let code = code!((api.cuCtxSynchronize.unwrap())());
     let gone = [
         CUresult::CUDA_ERROR_DEINITIALIZED,
         CUresult::CUDA_ERROR_NOT_INITIALIZED,
@@ -188,14 +191,14 @@ fn devices_say_that_they_are_emulated_and_what_their_profile_is() {
         );
         let (mut atomics, mut can) = (-1, -1);
         let asked = CUdevice_P2PAttribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
-        ok!((gpu.api.cuDeviceGetP2PAttribute)(
+        ok!((gpu.api.cuDeviceGetP2PAttribute.unwrap())(
             &mut atomics,
             asked,
             CUdevice(0),
             CUdevice(1)
         ));
         assert_eq!(atomics, native);
-        ok!((gpu.api.cuDeviceCanAccessPeer)(
+        ok!((gpu.api.cuDeviceCanAccessPeer.unwrap())(
             &mut can,
             CUdevice(0),
             CUdevice(1)
@@ -203,7 +206,7 @@ fn devices_say_that_they_are_emulated_and_what_their_profile_is() {
         assert_eq!(can, 1);
         refused!(
             CUDA_ERROR_INVALID_DEVICE,
-            (gpu.api.cuDeviceCanAccessPeer)(&mut can, CUdevice(0), CUdevice(2))
+            (gpu.api.cuDeviceCanAccessPeer.unwrap())(&mut can, CUdevice(0), CUdevice(2))
         );
         let (mut first, mut second) = (CUuuid::default(), CUuuid::default());
         ok!((gpu.api.cuDeviceGetUuid)(&mut first, CUdevice(0)));
@@ -226,7 +229,7 @@ fn null_results_are_invalid_arguments() {
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuStreamCreate)(std::ptr::null_mut(), CUstream_flags::empty())
+        (gpu.api.cuStreamCreate.unwrap())(std::ptr::null_mut(), CUstream_flags::empty())
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,

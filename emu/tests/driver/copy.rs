@@ -11,7 +11,7 @@ fn pageable_memory_is_read_before_an_asynchronous_copy_returns() {
     let (stream, at, gate) = (gpu.stream(), gpu.alloc(8), Gate::new());
     gate.close_stream(&gpu, stream);
     let mut words = [1u32, 2];
-    ok!((gpu.api.cuMemcpyHtoDAsync)(
+    ok!((gpu.api.cuMemcpyHtoDAsync.unwrap())(
         at,
         words.as_ptr().cast(),
         8,
@@ -21,7 +21,7 @@ fn pageable_memory_is_read_before_an_asynchronous_copy_returns() {
     gate.open();
     gpu.sync(stream);
     assert_eq!(gpu.read(at, 2), [1, 2]);
-    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     gpu.free(at);
     gpu.clean();
 }
@@ -31,14 +31,19 @@ fn page_locked_memory_is_read_when_the_copy_runs() {
     let gpu = Gpu::new(1);
     let (stream, at, gate, host) = (gpu.stream(), gpu.alloc(4), Gate::new(), gpu.pinned(1));
     gate.close_stream(&gpu, stream);
-    ok!((gpu.api.cuMemcpyHtoDAsync)(at, host.cast(), 4, stream));
+    ok!((gpu.api.cuMemcpyHtoDAsync.unwrap())(
+        at,
+        host.cast(),
+        4,
+        stream
+    ));
     // SAFETY: the copy is held behind the gate; nothing else touches the word.
     unsafe { host.write_volatile(6) };
     gate.open();
     gpu.sync(stream);
     assert_eq!(gpu.read(at, 1), [6]);
-    ok!((gpu.api.cuStreamDestroy)(stream));
-    ok!((gpu.api.cuMemFreeHost)(host.cast()));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
+    ok!((gpu.api.cuMemFreeHost.unwrap())(host.cast()));
     gpu.free(at);
     gpu.clean();
 }
@@ -48,15 +53,15 @@ fn an_asynchronous_copy_to_pageable_memory_has_arrived_when_it_returns() {
     let gpu = Gpu::new(1);
     let (stream, at) = (gpu.stream(), gpu.alloc(4));
     let mut word = 0u32;
-    ok!((gpu.api.cuMemsetD32Async)(at, 3, 1, stream));
-    ok!((gpu.api.cuMemcpyDtoHAsync)(
+    ok!((gpu.api.cuMemsetD32Async.unwrap())(at, 3, 1, stream));
+    ok!((gpu.api.cuMemcpyDtoHAsync.unwrap())(
         (&raw mut word).cast(),
         at,
         4,
         stream
     ));
     assert_eq!(word, 3);
-    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     gpu.free(at);
     gpu.clean();
 }
@@ -70,19 +75,19 @@ fn fills_and_device_copies_touch_exactly_their_bytes() {
     let stream = gpu.stream();
     gpu.write(one, &[1, 2, 3, 4]);
     gpu.write(two, &[0; 4]);
-    ok!((gpu.api.cuMemsetD8Async)(
+    ok!((gpu.api.cuMemsetD8Async.unwrap())(
         CUdeviceptr(one.0 + 5),
         0xab,
         2,
         stream
     ));
-    ok!((gpu.api.cuMemcpyDtoDAsync)(
+    ok!((gpu.api.cuMemcpyDtoDAsync.unwrap())(
         CUdeviceptr(two.0 + 4),
         one,
         8,
         stream
     ));
-    ok!((gpu.api.cuMemsetD32Async)(
+    ok!((gpu.api.cuMemsetD32Async.unwrap())(
         CUdeviceptr(two.0 + 12),
         0x0102_0304,
         1,
@@ -92,9 +97,9 @@ fn fills_and_device_copies_touch_exactly_their_bytes() {
     assert_eq!(gpu.read(two, 4), [0, 1, 0x00ab_ab02, 0x0102_0304]);
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemsetD32Async)(CUdeviceptr(two.0 + 2), 0, 1, stream)
+        (gpu.api.cuMemsetD32Async.unwrap())(CUdeviceptr(two.0 + 2), 0, 1, stream)
     );
-    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     gpu.free(one);
     gpu.free(two);
     gpu.clean();
@@ -107,24 +112,24 @@ fn a_copy_beyond_an_allocation_is_refused() {
     let words = [0u32; 4];
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemcpyHtoD)(at, words.as_ptr().cast(), 13)
+        (gpu.api.cuMemcpyHtoD.unwrap())(at, words.as_ptr().cast(), 13)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemcpyDtoDAsync)(at, other, 16, CUstream::null())
+        (gpu.api.cuMemcpyDtoDAsync.unwrap())(at, other, 16, CUstream::null())
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemcpyHtoD)(at, std::ptr::null(), 4)
+        (gpu.api.cuMemcpyHtoD.unwrap())(at, std::ptr::null(), 4)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemsetD8Async)(at, 0, 13, CUstream::null())
+        (gpu.api.cuMemsetD8Async.unwrap())(at, 0, 13, CUstream::null())
     );
     gpu.free(at);
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemcpyHtoD)(at, words.as_ptr().cast(), 4)
+        (gpu.api.cuMemcpyHtoD.unwrap())(at, words.as_ptr().cast(), 4)
     );
     gpu.free(other);
     gpu.clean();

@@ -15,7 +15,7 @@ fn broken(gpu: &Gpu, function: CUfunction, params: &[u64], code: CUresult) {
     assert_eq!(code!((gpu.api.cuStreamSynchronize)(stream)), code);
     let mut at = CUdeviceptr(0);
     assert_eq!(code!((gpu.api.cuMemAlloc)(&mut at, 64)), code);
-    assert_eq!(code!((gpu.api.cuCtxSynchronize)()), code);
+    assert_eq!(code!((gpu.api.cuCtxSynchronize.unwrap())()), code);
     assert_eq!(gpu.launch(function, 1, 32, stream, params), code);
     assert_eq!(gpu.machine.faults().len(), 1);
 }
@@ -101,8 +101,8 @@ fn an_unmapped_alias_faults_while_the_memory_lives_elsewhere() {
         gpu.launch(iota, 1, 32, CUstream::null(), &[at.0, 1]),
         CUresult::CUDA_SUCCESS
     );
-    ok!((gpu.api.cuCtxSynchronize)());
-    ok!((gpu.api.cuMemUnmap)(at, BLOCK));
+    ok!((gpu.api.cuCtxSynchronize.unwrap())());
+    ok!((gpu.api.cuMemUnmap.unwrap())(at, BLOCK));
     broken(&gpu, iota, &[at.0, 1], CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -135,7 +135,7 @@ fn a_new_primary_context_is_whole_again() {
         &mut context,
         CUdevice(0)
     ));
-    ok!((gpu.api.cuCtxSetCurrent)(context));
+    ok!((gpu.api.cuCtxSetCurrent.unwrap())(context));
     let at = gpu.alloc(64);
     gpu.free(at);
 }
@@ -152,7 +152,7 @@ fn work_behind_a_fault_is_not_done() {
     );
     gate.close_stream(&gpu, stream);
     assert_eq!(gpu.launch(trap, 1, 1, stream, &[]), CUresult::CUDA_SUCCESS);
-    ok!((gpu.api.cuMemsetD32Async)(
+    ok!((gpu.api.cuMemsetD32Async.unwrap())(
         CUdeviceptr(host.expose_provenance() as u64),
         1,
         1,
@@ -177,9 +177,9 @@ fn a_fill_or_copy_that_faults_ends_and_nobody_waits_for_it() {
         let stream = gpu.stream();
         gate.close_stream(&gpu, stream);
         if fills {
-            ok!((gpu.api.cuMemsetD8Async)(at, 1, 64, stream));
+            ok!((gpu.api.cuMemsetD8Async.unwrap())(at, 1, 64, stream));
         } else {
-            ok!((gpu.api.cuMemcpyDtoDAsync)(own, at, 64, stream));
+            ok!((gpu.api.cuMemcpyDtoDAsync.unwrap())(own, at, 64, stream));
         }
         gpu.unmap(at);
         gate.open();
@@ -187,7 +187,7 @@ fn a_fill_or_copy_that_faults_ends_and_nobody_waits_for_it() {
         assert_eq!(synchronised, CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         // Both wait for the device's work, the first for that of all devices.
         gpu.on(0);
-        ok!((gpu.api.cuMemFreeHost)(host.cast()));
+        ok!((gpu.api.cuMemFreeHost.unwrap())(host.cast()));
         ok!((gpu.api.cuDevicePrimaryCtxRelease)(CUdevice(1)));
         let words = gpu.machine.faults();
         assert!(words[0].contains("freed or unmapped"), "{words:?}");

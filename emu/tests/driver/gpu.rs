@@ -69,7 +69,7 @@ impl Gpu {
                 &mut context,
                 CUdevice(device)
             ));
-            ok!((gpu.api.cuCtxSetCurrent)(context));
+            ok!((gpu.api.cuCtxSetCurrent.unwrap())(context));
         }
         gpu
     }
@@ -81,7 +81,7 @@ impl Gpu {
             &mut context,
             CUdevice(device)
         ));
-        ok!((self.api.cuCtxSetCurrent)(context));
+        ok!((self.api.cuCtxSetCurrent.unwrap())(context));
         ok!((self.api.cuDevicePrimaryCtxRelease)(CUdevice(device)));
     }
 
@@ -115,7 +115,7 @@ impl Gpu {
     /// Page-locked memory, zeroed; the same address for host and devices.
     pub fn pinned(&self, words: usize) -> *mut u32 {
         let mut at = std::ptr::null_mut();
-        ok!((self.api.cuMemHostAlloc)(
+        ok!((self.api.cuMemHostAlloc.unwrap())(
             &mut at,
             words * 4,
             CUmemHostAlloc_flags::CU_MEMHOSTALLOC_DEVICEMAP
@@ -126,7 +126,7 @@ impl Gpu {
     }
 
     pub fn write(&self, to: CUdeviceptr, words: &[u32]) {
-        ok!((self.api.cuMemcpyHtoD)(
+        ok!((self.api.cuMemcpyHtoD.unwrap())(
             to,
             words.as_ptr().cast(),
             size_of_val(words)
@@ -135,7 +135,7 @@ impl Gpu {
 
     pub fn read(&self, from: CUdeviceptr, words: usize) -> Vec<u32> {
         let mut out = vec![0u32; words];
-        ok!((self.api.cuMemcpyDtoH)(
+        ok!((self.api.cuMemcpyDtoH.unwrap())(
             out.as_mut_ptr().cast(),
             from,
             words * 4
@@ -145,7 +145,7 @@ impl Gpu {
 
     pub fn stream(&self) -> CUstream {
         let mut stream = CUstream::null();
-        ok!((self.api.cuStreamCreate)(
+        ok!((self.api.cuStreamCreate.unwrap())(
             &mut stream,
             CUstream_flags::CU_STREAM_NON_BLOCKING
         ));
@@ -154,7 +154,10 @@ impl Gpu {
 
     pub fn event(&self) -> CUevent {
         let mut event = CUevent::null();
-        ok!((self.api.cuEventCreate)(&mut event, CUevent_flags::empty()));
+        ok!((self.api.cuEventCreate.unwrap())(
+            &mut event,
+            CUevent_flags::empty()
+        ));
         event
     }
 
@@ -233,7 +236,7 @@ impl Gpu {
     }
 
     pub fn begin(&self, stream: CUstream) {
-        ok!((self.api.cuStreamBeginCapture)(
+        ok!((self.api.cuStreamBeginCapture.unwrap())(
             stream,
             CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         ));
@@ -241,13 +244,13 @@ impl Gpu {
 
     pub fn end(&self, stream: CUstream) -> CUgraph {
         let mut graph = CUgraph::null();
-        ok!((self.api.cuStreamEndCapture)(stream, &mut graph));
+        ok!((self.api.cuStreamEndCapture.unwrap())(stream, &mut graph));
         graph
     }
 
     pub fn instantiate(&self, graph: CUgraph) -> CUgraphExec {
         let mut exec = CUgraphExec::null();
-        ok!((self.api.cuGraphInstantiateWithFlags)(
+        ok!((self.api.cuGraphInstantiateWithFlags.unwrap())(
             &mut exec,
             graph,
             CUgraphInstantiate_flags::empty()
@@ -257,13 +260,18 @@ impl Gpu {
 
     pub fn create(&self, device: i32) -> CUmemGenericAllocationHandle {
         let mut handle = CUmemGenericAllocationHandle(0);
-        ok!((self.api.cuMemCreate)(&mut handle, BLOCK, &prop(device), 0));
+        ok!((self.api.cuMemCreate.unwrap())(
+            &mut handle,
+            BLOCK,
+            &prop(device),
+            0
+        ));
         handle
     }
 
     pub fn reserve(&self, bytes: usize) -> CUdeviceptr {
         let mut at = CUdeviceptr(0);
-        ok!((self.api.cuMemAddressReserve)(
+        ok!((self.api.cuMemAddressReserve.unwrap())(
             &mut at,
             bytes,
             0,
@@ -274,7 +282,7 @@ impl Gpu {
     }
 
     pub fn grant(&self, at: CUdeviceptr, device: i32, flags: CUmemAccess_flags) -> CUresult {
-        code!((self.api.cuMemSetAccess)(
+        code!((self.api.cuMemSetAccess.unwrap())(
             at,
             BLOCK,
             &CUmemAccessDesc {
@@ -288,8 +296,8 @@ impl Gpu {
     /// One block of a device's memory, mapped, and accessible to these devices.
     pub fn mapped(&self, owner: i32, access: &[(i32, CUmemAccess_flags)]) -> CUdeviceptr {
         let (at, handle) = (self.reserve(BLOCK), self.create(owner));
-        ok!((self.api.cuMemMap)(at, BLOCK, 0, handle, 0));
-        ok!((self.api.cuMemRelease)(handle));
+        ok!((self.api.cuMemMap.unwrap())(at, BLOCK, 0, handle, 0));
+        ok!((self.api.cuMemRelease.unwrap())(handle));
         for &(device, flags) in access {
             assert_eq!(self.grant(at, device, flags), CUresult::CUDA_SUCCESS);
         }
@@ -297,8 +305,8 @@ impl Gpu {
     }
 
     pub fn unmap(&self, at: CUdeviceptr) {
-        ok!((self.api.cuMemUnmap)(at, BLOCK));
-        ok!((self.api.cuMemAddressFree)(at, BLOCK));
+        ok!((self.api.cuMemUnmap.unwrap())(at, BLOCK));
+        ok!((self.api.cuMemAddressFree.unwrap())(at, BLOCK));
     }
 }
 

@@ -128,7 +128,7 @@ fn launches_that_cannot_be_are_refused() {
     );
     gpu.on(1);
     ok!((gpu.api.cuModuleUnload)(second));
-    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     gpu.on(0);
     gpu.free(at);
     ok!((gpu.api.cuModuleUnload)(module));
@@ -236,7 +236,7 @@ fn kernels_on_two_devices_exchange_flags_through_peer_mappings() {
     for (device, &(module, _, stream)) in parts.iter().enumerate() {
         gpu.on(device as i32);
         assert_eq!(gpu.read(flags[device], 1), [500]);
-        ok!((gpu.api.cuStreamDestroy)(stream));
+        ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
         ok!((gpu.api.cuModuleUnload)(module));
         gpu.unmap(flags[device]);
     }
@@ -254,13 +254,16 @@ fn a_kernel_waits_for_the_host_through_page_locked_memory() {
         CUresult::CUDA_SUCCESS
     );
     std::thread::sleep(std::time::Duration::from_millis(20));
-    refused!(CUDA_ERROR_NOT_READY, (gpu.api.cuStreamQuery)(stream));
+    refused!(
+        CUDA_ERROR_NOT_READY,
+        (gpu.api.cuStreamQuery.unwrap())(stream)
+    );
     // SAFETY: the word lives until it is freed below; the kernel only reads it, atomically.
     unsafe { std::sync::atomic::AtomicU32::from_ptr(flag) }
         .store(1, std::sync::atomic::Ordering::Release);
     gpu.sync(stream);
-    ok!((gpu.api.cuStreamDestroy)(stream));
-    ok!((gpu.api.cuMemFreeHost)(flag.cast()));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
+    ok!((gpu.api.cuMemFreeHost.unwrap())(flag.cast()));
     ok!((gpu.api.cuModuleUnload)(module));
     gpu.clean();
 }

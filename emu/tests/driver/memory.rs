@@ -34,7 +34,7 @@ fn a_free_of_anything_but_a_live_allocation_is_refused() {
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemFreeHost)(std::ptr::with_exposed_provenance_mut(at.0 as usize))
+        (gpu.api.cuMemFreeHost.unwrap())(std::ptr::with_exposed_provenance_mut(at.0 as usize))
     );
     gpu.free(at);
     refused!(CUDA_ERROR_INVALID_VALUE, (gpu.api.cuMemFree)(at));
@@ -59,7 +59,7 @@ fn a_device_has_no_more_memory_than_its_profile_says() {
     let gpu = Gpu::new(1);
     let mut at = CUdeviceptr(0);
     let mut total = 0;
-    ok!((gpu.api.cuDeviceTotalMem)(&mut total, CUdevice(0)));
+    ok!((gpu.api.cuDeviceTotalMem.unwrap())(&mut total, CUdevice(0)));
     assert_eq!(total as u64, gpu.machine.profile().memory);
     refused!(
         CUDA_ERROR_OUT_OF_MEMORY,
@@ -76,23 +76,23 @@ fn a_pointer_tells_its_range_device_and_kind() {
     let at = gpu.alloc(1000);
     let inside = CUdeviceptr(at.0 + 999);
     let (mut base, mut bytes) = (CUdeviceptr(0), 0);
-    ok!((gpu.api.cuMemGetAddressRange)(
+    ok!((gpu.api.cuMemGetAddressRange.unwrap())(
         &mut base, &mut bytes, inside
     ));
     assert_eq!((base, bytes), (at, 1000));
     refused!(
         CUDA_ERROR_NOT_FOUND,
-        (gpu.api.cuMemGetAddressRange)(&mut base, &mut bytes, CUdeviceptr(at.0 + 1000))
+        (gpu.api.cuMemGetAddressRange.unwrap())(&mut base, &mut bytes, CUdeviceptr(at.0 + 1000))
     );
     let (mut device, mut kind) = (-1i32, CUmemorytype(0));
     let ordinal = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
     let memory = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    ok!((gpu.api.cuPointerGetAttribute)(
+    ok!((gpu.api.cuPointerGetAttribute.unwrap())(
         (&raw mut device).cast(),
         ordinal,
         inside
     ));
-    ok!((gpu.api.cuPointerGetAttribute)(
+    ok!((gpu.api.cuPointerGetAttribute.unwrap())(
         (&raw mut kind).cast(),
         memory,
         inside
@@ -100,7 +100,7 @@ fn a_pointer_tells_its_range_device_and_kind() {
     assert_eq!((device, kind), (1, CUmemorytype::CU_MEMORYTYPE_DEVICE));
     let pinned = gpu.pinned(4);
     let host = CUdeviceptr(pinned.expose_provenance() as u64);
-    ok!((gpu.api.cuPointerGetAttribute)(
+    ok!((gpu.api.cuPointerGetAttribute.unwrap())(
         (&raw mut kind).cast(),
         memory,
         host
@@ -110,9 +110,9 @@ fn a_pointer_tells_its_range_device_and_kind() {
     let foreign = CUdeviceptr((&raw const local).expose_provenance() as u64);
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuPointerGetAttribute)((&raw mut kind).cast(), memory, foreign)
+        (gpu.api.cuPointerGetAttribute.unwrap())((&raw mut kind).cast(), memory, foreign)
     );
-    ok!((gpu.api.cuMemFreeHost)(pinned.cast()));
+    ok!((gpu.api.cuMemFreeHost.unwrap())(pinned.cast()));
     gpu.free(at);
     gpu.clean();
 }
@@ -122,7 +122,7 @@ fn page_locked_memory_has_one_address_for_host_and_devices() {
     let gpu = Gpu::new(1);
     let host = gpu.pinned(8);
     let mut device = CUdeviceptr(0);
-    ok!((gpu.api.cuMemHostGetDevicePointer)(
+    ok!((gpu.api.cuMemHostGetDevicePointer.unwrap())(
         &mut device,
         host.cast(),
         0
@@ -131,10 +131,10 @@ fn page_locked_memory_has_one_address_for_host_and_devices() {
     gpu.write(device, &[5, 6]);
     // SAFETY: the second word of the allocation, which nothing else touches now.
     assert_eq!(unsafe { host.wrapping_add(1).read_volatile() }, 6);
-    ok!((gpu.api.cuMemFreeHost)(host.cast()));
+    ok!((gpu.api.cuMemFreeHost.unwrap())(host.cast()));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemHostGetDevicePointer)(&mut device, host.cast(), 0)
+        (gpu.api.cuMemHostGetDevicePointer.unwrap())(&mut device, host.cast(), 0)
     );
     gpu.clean();
 }

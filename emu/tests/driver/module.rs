@@ -115,7 +115,7 @@ fn variables_have_their_first_values_and_are_found_by_name() {
     let gpu = Gpu::new(1);
     let module = gpu.module(PTX);
     let (mut at, mut bytes) = (CUdeviceptr(0), 0);
-    ok!((gpu.api.cuModuleGetGlobal)(
+    ok!((gpu.api.cuModuleGetGlobal.unwrap())(
         &mut at,
         &mut bytes,
         module,
@@ -123,7 +123,7 @@ fn variables_have_their_first_values_and_are_found_by_name() {
     ));
     assert_eq!(bytes, 16);
     assert_eq!(gpu.read(at, 4), [1, 2, 3, 4]);
-    ok!((gpu.api.cuModuleGetGlobal)(
+    ok!((gpu.api.cuModuleGetGlobal.unwrap())(
         &mut at,
         &mut bytes,
         module,
@@ -132,7 +132,7 @@ fn variables_have_their_first_values_and_are_found_by_name() {
     assert_eq!((bytes, gpu.read(at, 1)), (4, vec![7]));
     refused!(
         CUDA_ERROR_NOT_FOUND,
-        (gpu.api.cuModuleGetGlobal)(&mut at, &mut bytes, module, c"absent".as_ptr())
+        (gpu.api.cuModuleGetGlobal.unwrap())(&mut at, &mut bytes, module, c"absent".as_ptr())
     );
     let (globals, out) = (gpu.function(module, "globals"), gpu.alloc(8));
     for seen in [[7, 4], [8, 1]] {
@@ -186,7 +186,9 @@ fn a_function_tells_its_parameters_attributes_and_occupancy() {
     );
     let attribute = |asked| {
         let mut value = -1;
-        ok!((gpu.api.cuFuncGetAttribute)(&mut value, asked, sum));
+        ok!((gpu.api.cuFuncGetAttribute.unwrap())(
+            &mut value, asked, sum
+        ));
         value
     };
     assert_eq!(
@@ -203,12 +205,10 @@ fn a_function_tells_its_parameters_attributes_and_occupancy() {
     );
     let occupancy = |threads, shared| {
         let mut blocks = -1;
-        ok!((gpu.api.cuOccupancyMaxActiveBlocksPerMultiprocessor)(
-            &mut blocks,
-            sum,
-            threads,
-            shared
-        ));
+        ok!((gpu
+            .api
+            .cuOccupancyMaxActiveBlocksPerMultiprocessor
+            .unwrap())(&mut blocks, sum, threads, shared));
         blocks
     };
     assert_eq!(occupancy(1024, 0), 2, "2048 threads");

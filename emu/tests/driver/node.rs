@@ -18,15 +18,19 @@ fn nodes_of_each_kind_answer_their_own_getter_and_no_other() {
         gpu.launch(add, 1, 32, stream, &[at.0, 5]),
         CUresult::CUDA_SUCCESS
     );
-    ok!((gpu.api.cuMemcpyDtoDAsync)(
+    ok!((gpu.api.cuMemcpyDtoDAsync.unwrap())(
         CUdeviceptr(at.0 + 32),
         at,
         16,
         stream
     ));
-    ok!((gpu.api.cuMemsetD32Async)(at, 7, 3, stream));
+    ok!((gpu.api.cuMemsetD32Async.unwrap())(at, 7, 3, stream));
     let argument = std::ptr::without_provenance_mut(9);
-    ok!((gpu.api.cuLaunchHostFunc)(stream, Some(nothing), argument));
+    ok!((gpu.api.cuLaunchHostFunc.unwrap())(
+        stream,
+        Some(nothing),
+        argument
+    ));
     let graph = gpu.end(stream);
 
     let edges = gpu.api.cuGraphGetEdges_v2.expect("the entry");
@@ -101,8 +105,8 @@ fn nodes_of_each_kind_answer_their_own_getter_and_no_other() {
     assert_eq!(unsafe { value.cooperative }, 0);
     refused!(CUDA_ERROR_INVALID_VALUE, get(copy, asked, &mut value));
 
-    ok!((gpu.api.cuGraphDestroy)(graph));
-    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuGraphDestroy.unwrap())(graph));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     ok!((gpu.api.cuModuleUnload)(module));
     gpu.free(at);
     gpu.clean();
@@ -139,7 +143,9 @@ fn a_cooperative_launch_is_told_by_its_node() {
     ));
     let graph = gpu.end(stream);
     let (mut node, mut count) = (CUgraphNode::null(), 1);
-    ok!((gpu.api.cuGraphGetNodes)(graph, &mut node, &mut count));
+    ok!((gpu.api.cuGraphGetNodes.unwrap())(
+        graph, &mut node, &mut count
+    ));
     let get = gpu.api.cuGraphKernelNodeGetAttribute.expect("the entry");
     let mut value = CUlaunchAttributeValue::default();
     ok!(get(
@@ -149,8 +155,8 @@ fn a_cooperative_launch_is_told_by_its_node() {
     ));
     // SAFETY: the call stored this member.
     assert_eq!(unsafe { value.cooperative }, 1);
-    ok!((gpu.api.cuGraphDestroy)(graph));
-    ok!((gpu.api.cuStreamDestroy)(stream));
+    ok!((gpu.api.cuGraphDestroy.unwrap())(graph));
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     ok!((gpu.api.cuModuleUnload)(module));
     gpu.free(at);
     gpu.clean();

@@ -11,7 +11,7 @@ fn sizes_and_addresses_must_be_multiples_of_the_granularity() {
     let gpu = Gpu::new(1);
     let mut granularity = 0;
     let option = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
-    ok!((gpu.api.cuMemGetAllocationGranularity)(
+    ok!((gpu.api.cuMemGetAllocationGranularity.unwrap())(
         &mut granularity,
         &prop(0),
         option
@@ -20,45 +20,45 @@ fn sizes_and_addresses_must_be_multiples_of_the_granularity() {
     let (mut handle, mut at) = (CUmemGenericAllocationHandle(0), CUdeviceptr(0));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemCreate)(&mut handle, BLOCK / 2, &prop(0), 0)
+        (gpu.api.cuMemCreate.unwrap())(&mut handle, BLOCK / 2, &prop(0), 0)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemCreate)(&mut handle, 0, &prop(0), 0)
+        (gpu.api.cuMemCreate.unwrap())(&mut handle, 0, &prop(0), 0)
     );
     refused!(
         CUDA_ERROR_INVALID_DEVICE,
-        (gpu.api.cuMemCreate)(&mut handle, BLOCK, &prop(1), 0)
+        (gpu.api.cuMemCreate.unwrap())(&mut handle, BLOCK, &prop(1), 0)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemAddressReserve)(&mut at, BLOCK + 4096, 0, CUdeviceptr(0), 0)
+        (gpu.api.cuMemAddressReserve.unwrap())(&mut at, BLOCK + 4096, 0, CUdeviceptr(0), 0)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemAddressReserve)(&mut at, BLOCK, 3, CUdeviceptr(0), 0)
+        (gpu.api.cuMemAddressReserve.unwrap())(&mut at, BLOCK, 3, CUdeviceptr(0), 0)
     );
     let handle = gpu.create(0);
     let at = gpu.reserve(2 * BLOCK);
     assert_eq!(at.0 % BLOCK as u64, 0);
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemMap)(CUdeviceptr(at.0 + 4096), BLOCK, 0, handle, 0)
+        (gpu.api.cuMemMap.unwrap())(CUdeviceptr(at.0 + 4096), BLOCK, 0, handle, 0)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemMap)(at, BLOCK, BLOCK, handle, 0)
+        (gpu.api.cuMemMap.unwrap())(at, BLOCK, BLOCK, handle, 0)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemMap)(at, 2 * BLOCK, 0, handle, 0)
+        (gpu.api.cuMemMap.unwrap())(at, 2 * BLOCK, 0, handle, 0)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemMap)(CUdeviceptr(at.0 + 2 * BLOCK as u64), BLOCK, 0, handle, 0)
+        (gpu.api.cuMemMap.unwrap())(CUdeviceptr(at.0 + 2 * BLOCK as u64), BLOCK, 0, handle, 0)
     );
-    ok!((gpu.api.cuMemRelease)(handle));
-    ok!((gpu.api.cuMemAddressFree)(at, 2 * BLOCK));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
+    ok!((gpu.api.cuMemAddressFree.unwrap())(at, 2 * BLOCK));
     gpu.clean();
 }
 
@@ -66,9 +66,12 @@ fn sizes_and_addresses_must_be_multiples_of_the_granularity() {
 fn memory_lives_while_it_is_mapped_and_a_second_release_is_refused() {
     let gpu = Gpu::new(1);
     let (at, handle) = (gpu.reserve(BLOCK), gpu.create(0));
-    ok!((gpu.api.cuMemMap)(at, BLOCK, 0, handle, 0));
-    ok!((gpu.api.cuMemRelease)(handle));
-    refused!(CUDA_ERROR_INVALID_VALUE, (gpu.api.cuMemRelease)(handle));
+    ok!((gpu.api.cuMemMap.unwrap())(at, BLOCK, 0, handle, 0));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuMemRelease.unwrap())(handle)
+    );
     assert_eq!(gpu.grant(at, 0, READWRITE), CUresult::CUDA_SUCCESS);
     gpu.write(at, &[42]);
     assert_eq!(gpu.read(at, 1), [42]);
@@ -79,8 +82,11 @@ fn memory_lives_while_it_is_mapped_and_a_second_release_is_refused() {
     ));
     assert_eq!(again, handle);
     gpu.unmap(at);
-    ok!((gpu.api.cuMemRelease)(again));
-    refused!(CUDA_ERROR_INVALID_VALUE, (gpu.api.cuMemRelease)(again));
+    ok!((gpu.api.cuMemRelease.unwrap())(again));
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuMemRelease.unwrap())(again)
+    );
     gpu.clean();
 }
 
@@ -89,7 +95,7 @@ fn one_allocation_mapped_twice_is_the_same_memory() {
     let gpu = Gpu::new(1);
     let (one, two, handle) = (gpu.reserve(BLOCK), gpu.reserve(BLOCK), gpu.create(0));
     for at in [one, two] {
-        ok!((gpu.api.cuMemMap)(at, BLOCK, 0, handle, 0));
+        ok!((gpu.api.cuMemMap.unwrap())(at, BLOCK, 0, handle, 0));
         assert_eq!(gpu.grant(at, 0, READWRITE), CUresult::CUDA_SUCCESS);
     }
     assert_eq!(
@@ -99,7 +105,7 @@ fn one_allocation_mapped_twice_is_the_same_memory() {
     );
     gpu.write(one, &[7]);
     assert_eq!(gpu.read(two, 1), [7]);
-    ok!((gpu.api.cuMemRelease)(handle));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
     gpu.unmap(one);
     gpu.unmap(two);
     gpu.clean();
@@ -110,39 +116,47 @@ fn only_whole_mappings_are_unmapped() {
     let gpu = Gpu::new(1);
     let at = gpu.reserve(3 * BLOCK);
     let mut handle = CUmemGenericAllocationHandle(0);
-    ok!((gpu.api.cuMemCreate)(&mut handle, 2 * BLOCK, &prop(0), 0));
-    ok!((gpu.api.cuMemMap)(at, 2 * BLOCK, 0, handle, 0));
+    ok!((gpu.api.cuMemCreate.unwrap())(
+        &mut handle,
+        2 * BLOCK,
+        &prop(0),
+        0
+    ));
+    ok!((gpu.api.cuMemMap.unwrap())(at, 2 * BLOCK, 0, handle, 0));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemMap)(CUdeviceptr(at.0 + BLOCK as u64), BLOCK, 0, handle, 0)
+        (gpu.api.cuMemMap.unwrap())(CUdeviceptr(at.0 + BLOCK as u64), BLOCK, 0, handle, 0)
     );
-    ok!((gpu.api.cuMemRelease)(handle));
-    refused!(CUDA_ERROR_INVALID_VALUE, (gpu.api.cuMemUnmap)(at, BLOCK));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemUnmap)(at, 3 * BLOCK)
-    );
-    refused!(
-        CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemUnmap)(CUdeviceptr(at.0 + BLOCK as u64), BLOCK)
-    );
-    refused!(
-        CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemAddressFree)(at, 3 * BLOCK)
-    );
-    ok!((gpu.api.cuMemUnmap)(at, 2 * BLOCK));
-    refused!(
-        CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemUnmap)(at, 2 * BLOCK)
+        (gpu.api.cuMemUnmap.unwrap())(at, BLOCK)
     );
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemAddressFree)(at, BLOCK)
+        (gpu.api.cuMemUnmap.unwrap())(at, 3 * BLOCK)
     );
-    ok!((gpu.api.cuMemAddressFree)(at, 3 * BLOCK));
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemAddressFree)(at, 3 * BLOCK)
+        (gpu.api.cuMemUnmap.unwrap())(CUdeviceptr(at.0 + BLOCK as u64), BLOCK)
+    );
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuMemAddressFree.unwrap())(at, 3 * BLOCK)
+    );
+    ok!((gpu.api.cuMemUnmap.unwrap())(at, 2 * BLOCK));
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuMemUnmap.unwrap())(at, 2 * BLOCK)
+    );
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuMemAddressFree.unwrap())(at, BLOCK)
+    );
+    ok!((gpu.api.cuMemAddressFree.unwrap())(at, 3 * BLOCK));
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        (gpu.api.cuMemAddressFree.unwrap())(at, 3 * BLOCK)
     );
     gpu.clean();
 }
@@ -153,25 +167,25 @@ fn adjacent_mappings_are_granted_and_unmapped_in_one_call() {
     let at = gpu.reserve(2 * BLOCK);
     for part in 0..2 {
         let handle = gpu.create(0);
-        ok!((gpu.api.cuMemMap)(
+        ok!((gpu.api.cuMemMap.unwrap())(
             CUdeviceptr(at.0 + part * BLOCK as u64),
             BLOCK,
             0,
             handle,
             0
         ));
-        ok!((gpu.api.cuMemRelease)(handle));
+        ok!((gpu.api.cuMemRelease.unwrap())(handle));
     }
     let access = CUmemAccessDesc {
         location: crate::gpu::place(0),
         flags: READWRITE,
     };
-    ok!((gpu.api.cuMemSetAccess)(at, 2 * BLOCK, &access, 1));
+    ok!((gpu.api.cuMemSetAccess.unwrap())(at, 2 * BLOCK, &access, 1));
     let across = CUdeviceptr(at.0 + BLOCK as u64 - 8);
     gpu.write(across, &[1, 2, 3, 4]);
     assert_eq!(gpu.read(across, 4), [1, 2, 3, 4]);
-    ok!((gpu.api.cuMemUnmap)(at, 2 * BLOCK));
-    ok!((gpu.api.cuMemAddressFree)(at, 2 * BLOCK));
+    ok!((gpu.api.cuMemUnmap.unwrap())(at, 2 * BLOCK));
+    ok!((gpu.api.cuMemAddressFree.unwrap())(at, 2 * BLOCK));
     gpu.clean();
 }
 
@@ -184,11 +198,11 @@ fn access_is_set_per_device_and_on_mapped_memory_only() {
         CUresult::CUDA_ERROR_INVALID_VALUE
     );
     let handle = gpu.create(0);
-    ok!((gpu.api.cuMemMap)(at, BLOCK, 0, handle, 0));
-    ok!((gpu.api.cuMemRelease)(handle));
+    ok!((gpu.api.cuMemMap.unwrap())(at, BLOCK, 0, handle, 0));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
     let access = |device| {
         let mut flags = 99;
-        ok!((gpu.api.cuMemGetAccess)(
+        ok!((gpu.api.cuMemGetAccess.unwrap())(
             &mut flags,
             &crate::gpu::place(device),
             at
@@ -199,7 +213,7 @@ fn access_is_set_per_device_and_on_mapped_memory_only() {
     let mut word = 0u32;
     refused!(
         CUDA_ERROR_INVALID_VALUE,
-        (gpu.api.cuMemcpyDtoH)((&raw mut word).cast(), at, 4)
+        (gpu.api.cuMemcpyDtoH.unwrap())((&raw mut word).cast(), at, 4)
     );
     assert_eq!(gpu.grant(at, 0, READWRITE), CUresult::CUDA_SUCCESS);
     assert_eq!(gpu.grant(at, 1, READ), CUresult::CUDA_SUCCESS);
@@ -231,8 +245,8 @@ fn an_exported_descriptor_imports_as_the_same_memory_and_keeps_it_alive() {
     // SAFETY: the descriptor was just made for this caller to own.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let (ours, theirs) = (gpu.reserve(BLOCK), other.reserve(BLOCK));
-    ok!((gpu.api.cuMemMap)(ours, BLOCK, 0, handle, 0));
-    ok!((gpu.api.cuMemRelease)(handle));
+    ok!((gpu.api.cuMemMap.unwrap())(ours, BLOCK, 0, handle, 0));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
     assert_eq!(gpu.grant(ours, 0, READWRITE), CUresult::CUDA_SUCCESS);
     let mut imported = CUmemGenericAllocationHandle(0);
     let number = std::os::fd::AsRawFd::as_raw_fd(&fd) as usize;
@@ -243,12 +257,12 @@ fn an_exported_descriptor_imports_as_the_same_memory_and_keeps_it_alive() {
         posix
     ));
     drop(fd);
-    ok!((other.api.cuMemMap)(theirs, BLOCK, 0, imported, 0));
-    ok!((other.api.cuMemRelease)(imported));
+    ok!((other.api.cuMemMap.unwrap())(theirs, BLOCK, 0, imported, 0));
+    ok!((other.api.cuMemRelease.unwrap())(imported));
     assert_eq!(other.grant(theirs, 0, READWRITE), CUresult::CUDA_SUCCESS);
     let mut device = -1i32;
     let ordinal = CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-    ok!((other.api.cuPointerGetAttribute)(
+    ok!((other.api.cuPointerGetAttribute.unwrap())(
         (&raw mut device).cast(),
         ordinal,
         theirs
@@ -294,7 +308,12 @@ fn memory_not_made_for_export_is_not_exported() {
         requestedHandleTypes: CUmemAllocationHandleType::empty(),
         ..prop(0)
     };
-    ok!((gpu.api.cuMemCreate)(&mut handle, BLOCK, &private, 0));
+    ok!((gpu.api.cuMemCreate.unwrap())(
+        &mut handle,
+        BLOCK,
+        &private,
+        0
+    ));
     let posix = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     let mut fd = -1i32;
     let export = gpu.api.cuMemExportToShareableHandle.unwrap();
@@ -302,6 +321,6 @@ fn memory_not_made_for_export_is_not_exported() {
         CUDA_ERROR_INVALID_VALUE,
         export((&raw mut fd).cast(), handle, posix, 0)
     );
-    ok!((gpu.api.cuMemRelease)(handle));
+    ok!((gpu.api.cuMemRelease.unwrap())(handle));
     gpu.clean();
 }
