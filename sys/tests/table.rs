@@ -329,7 +329,7 @@ fn required_is_only_what_nothing_can_do_without() {
             "cuLaunchKernel",
         ]
     );
-    assert_eq!((names.len(), SYMBOLS.len()), (21, 95));
+    assert_eq!((names.len(), SYMBOLS.len()), (21, 104));
 }
 
 #[test]

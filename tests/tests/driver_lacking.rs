@@ -137,7 +137,7 @@ fn without_an_entry_of_graphs_only_graphs_fail() {
     each_fails_only_in! { "graphs":
         cuStreamBeginCapture 10010, cuStreamEndCapture 10000, cuUserObjectCreate 11030, cuUserObjectRelease 11030,
         cuGraphRetainUserObject 11030, cuGraphGetNodes 10000, cuGraphNodeGetType 10000,
-        cuGraphKernelNodeGetParams 12000, cuGraphInstantiateWithFlags 11040, cuGraphExecDestroy 10000,
+        cuGraphInstantiateWithFlags 11040, cuGraphExecDestroy 10000,
         cuGraphUpload 11010, cuGraphLaunch 10000,
     }
 }

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use slabfence_sys::{
-    CUgraph, CUgraphExec, CUgraphInstantiate_flags, CUuserObject, CUuserObject_flags,
-    CUuserObjectRetain_flags,
+    CUgraph, CUgraphExec, CUgraphInstantiate_flags, CUgraphNodeType, CUuserObject,
+    CUuserObject_flags, CUuserObjectRetain_flags,
 };
 
 use super::deferred;
@@ -80,13 +80,11 @@ impl Graph {
         Ok(self.contents()?.nodes)
     }
 
-    /// How many of the graph's nodes are kernels.
+    /// How many of the graph's nodes are kernels, whether or not the driver tells more of them.
     pub fn kernel_nodes(&self) -> Result<usize> {
-        Ok(self
-            .nodes()?
-            .iter()
-            .filter(|n| n.kernel().is_some())
-            .count())
+        let nodes = self.nodes()?;
+        let kernel = |node: &&Node| node.kind == CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL;
+        Ok(nodes.iter().filter(kernel).count())
     }
 
     /// Makes the graph, and every executable made from it later, hold `object`. The object is dropped some time after the

@@ -17,6 +17,7 @@ const BLOCKS: &[(OperationKind, &str)] = &[
     (OperationKind::AllGatherHeads, "GatherParams"),
     (OperationKind::LseReduceScatter, "ReduceParams"),
     (OperationKind::Attention, "AttentionParams"),
+    (OperationKind::Clock, "ClockParams"),
 ];
 /// The 8-byte fields that are addresses.
 const ADDRESSES: &[&str] = &[
