@@ -115,7 +115,7 @@ mod tests {
     use crate::layout::Slot;
 
     #[test]
-    fn a_range_ends_before_its_end_and_a_refusal_is_told_as_one() {
+    fn a_range_ends_before_its_end_and_what_a_driver_cannot_tell_is_unknown() {
         let range = PoolRange {
             part: Part::Outbox,
             channel: Some("a".to_owned()),
@@ -130,11 +130,11 @@ mod tests {
         let words = |address| registry.find(&device, address).to_string();
         assert_eq!(words(0x10_0000), "outbox B of rank 3, channel a");
         assert_eq!(words(0x10_00ff), "outbox B of rank 3, channel a, +255");
-        // The fake driver refuses to say what an address is.
+        // The fake driver has no call that tells what an address is.
         for outside in [0x0f_ffff, 0x10_0100] {
             let words = words(outside);
             assert!(
-                words.starts_with("unknown: cuPointerGetAttribute failed"),
+                words.starts_with("unknown: cuPointerGetAttribute is missing"),
                 "{words}"
             );
         }
