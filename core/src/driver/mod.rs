@@ -10,7 +10,7 @@ mod deferred;
 mod device;
 mod entry;
 mod event;
-mod fork;
+pub(crate) mod fork;
 mod graph;
 mod module;
 mod node;

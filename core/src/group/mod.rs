@@ -3,6 +3,7 @@
 mod bootstrap;
 mod rank;
 mod thread;
+mod unix;
 mod verdict;
 pub(crate) mod wire;
 
@@ -17,6 +18,7 @@ pub use bootstrap::{Bootstrap, BootstrapError};
 pub(crate) use rank::list;
 pub use rank::{PeerIndex, Rank};
 pub use thread::ThreadBootstrap;
+pub use unix::UnixBootstrap;
 
 /// How long a rank waits for the others in one exchange, unless the caller says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
