@@ -1,15 +1,20 @@
 //! Unix SEQPACKET sockets: messages keep their bounds, and each end knows the other's user and process.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recv, send,
-    socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    recv, recvmsg, send, sendmsg, socket_with,
 };
+
+/// Most descriptors in one message.
+pub(crate) const MAX_DESCRIPTORS: usize = 8;
 
 /// What there was to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +27,15 @@ pub(crate) enum Received {
     Nothing,
     /// The other end is closed.
     End,
+}
+
+/// One message with descriptors.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    /// Its bytes.
+    pub message: Vec<u8>,
+    /// Copies of the sender's descriptors.
+    pub descriptors: Vec<OwnedFd>,
 }
 
 /// A socket that never blocks and is not inherited by programs that this process starts.
@@ -77,6 +91,81 @@ pub(crate) fn receive_message(socket: &OwnedFd, limit: usize) -> Received {
             Err(_) => return Received::End,
         }
     }
+}
+
+/// Sends one message with descriptors, which the other end gets copies of. `false`: there is no room for it now.
+pub(crate) fn send_descriptors(
+    socket: &OwnedFd,
+    message: &[u8],
+    descriptors: &[OwnedFd],
+) -> io::Result<bool> {
+    let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::Error::other(format!(
+            "{} descriptors in one message; at most {MAX_DESCRIPTORS} are possible",
+            descriptors.len()
+        )));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    match sendmsg(socket, &[IoSlice::new(message)], &mut control, flags) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes one message with exactly `count` descriptors; `None` when there is nothing yet.
+///
+/// # Errors
+///
+/// In words, for any other number, a message of more than `limit` bytes, and a closed connection. What descriptors came
+/// are closed.
+pub(crate) fn receive_descriptors(
+    socket: &OwnedFd,
+    limit: usize,
+    count: usize,
+) -> Result<Option<Delivery>, String> {
+    let mut message = vec![0; limit];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut into = [IoSliceMut::new(&mut message)];
+    let received = match recvmsg(socket, &mut into, &mut control, flags) {
+        Ok(received) => received,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+        Err(error) => return Err(format!("nothing can be read: {error}")),
+    };
+    let descriptors: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|part| match part {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    // Beyond the space the kernel hands out none and says so; also when this process can open no more.
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(format!(
+            "only {} of the descriptors arrived; too many were sent, or this process has too many open (ulimit -n)",
+            descriptors.len()
+        ));
+    }
+    if received.flags.contains(ReturnFlags::TRUNC) {
+        return Err(format!("more than {limit} bytes"));
+    }
+    if received.bytes == 0 {
+        return Err("it is closed".to_owned());
+    }
+    if descriptors.len() != count {
+        return Err(format!("{} descriptors, not {count}", descriptors.len()));
+    }
+    message.truncate(received.bytes);
+    Ok(Some(Delivery {
+        message,
+        descriptors,
+    }))
 }
 
 /// Waits until one of these can go on, at the longest until `deadline`.

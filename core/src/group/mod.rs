@@ -1,6 +1,7 @@
 //! Who takes part: an ordered list of ranks, and how they reach one another before memory is shared.
 
 mod bootstrap;
+mod descriptors;
 mod rank;
 mod thread;
 mod unix;
@@ -11,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::driver::fork;
 use crate::error::{Error, Result};
 use crate::layout::MAX_WORLD;
 
@@ -106,6 +108,9 @@ impl Group {
     /// Hands `payload` to every rank and returns all payloads in rank order. `what` names the step: ranks in different
     /// steps find out here instead of misreading each other.
     pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
+        if fork::forked() {
+            return Err(Error::Forked);
+        }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = wire::Writer::new().text(what).raw(payload).finish();
         let deadline = Instant::now() + self.timeout;

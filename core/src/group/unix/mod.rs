@@ -51,6 +51,9 @@ pub struct UnixBootstrap {
     hub: Option<JoinHandle<()>>,
 }
 
+/// Every rank's part, or why not.
+type Gathered = Result<Vec<Vec<u8>>, BootstrapError>;
+
 /// A rank's connection to the hub.
 #[derive(Debug)]
 struct Line {
@@ -204,12 +207,7 @@ impl UnixBootstrap {
     }
 
     /// One attempt at the current round.
-    fn attempt(
-        &self,
-        line: &mut Line,
-        bytes: &[u8],
-        deadline: Instant,
-    ) -> Result<Vec<Vec<u8>>, BootstrapError> {
+    fn attempt(&self, line: &mut Line, bytes: &[u8], deadline: Instant) -> Gathered {
         line.serial += 1;
         let (round, serial) = (line.round, line.serial);
         for piece in pieces(bytes) {
@@ -260,15 +258,7 @@ impl UnixBootstrap {
     }
 
     /// Takes a message of the hub; the attempt's outcome, if it is one.
-    #[allow(
-        clippy::type_complexity,
-        reason = "an outcome that may not be there yet"
-    )]
-    fn understand(
-        &self,
-        line: &mut Line,
-        message: &[u8],
-    ) -> Option<Result<Vec<Vec<u8>>, BootstrapError>> {
+    fn understand(&self, line: &mut Line, message: &[u8]) -> Option<Gathered> {
         let frame = match Frame::decode(message) {
             Some((token, frame)) if token == self.token => frame,
             _ => return Some(self.garbage(line)),
