@@ -29,6 +29,9 @@ fn main() -> ExitCode {
     let Cli {
         command: Command::Decode(args),
     } = Cli::parse();
+    if decode::is_rank(&args) {
+        return decode::become_rank(&args);
+    }
     match decode::run(&args) {
         Ok(report) => {
             if args.json {

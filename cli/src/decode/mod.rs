@@ -1,12 +1,15 @@
 //! `slabfence decode`: the collectives of a decode step on attention data, checked against the data's own outputs.
 
 mod args;
+mod bits;
+mod child;
 mod element;
 mod extents;
 mod input;
 mod memory;
 mod model;
 mod output;
+mod processes;
 mod rank;
 mod reference;
 mod report;
@@ -17,6 +20,7 @@ mod text;
 mod time;
 mod workload;
 
+use std::sync::Arc;
 use std::thread;
 
 use slabfence::group::ThreadBootstrap;
@@ -33,18 +37,14 @@ use crate::failure::{Failure, RankError};
 /// Ranks of a group.
 const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
 
+/// Becomes a rank of another process's run, if this process was started as one.
+pub use child::{become_rank, is_rank};
+
 /// Runs the command.
 pub fn run(args: &DecodeArgs) -> Result<Report, Failure> {
     check(args)?;
     let data = workload(args)?;
-    let opened = driver::open(&Wish {
-        choice: args.driver,
-        profile: args.profile,
-        devices: args.devices,
-        ranks: args.ranks,
-        heads: data.heads,
-        oversubscribe: args.oversubscribe,
-    })?;
+    let opened = open(args, &data)?;
     let report = checked(args, &data, &opened);
     match (report, opened.left_over()) {
         (report, None) => report,
@@ -56,6 +56,17 @@ pub fn run(args: &DecodeArgs) -> Result<Report, Failure> {
             Err(failure)
         }
     }
+}
+
+fn open(args: &DecodeArgs, data: &Workload) -> Result<Opened, Failure> {
+    driver::open(&Wish {
+        choice: args.driver,
+        profile: args.profile,
+        devices: args.devices,
+        ranks: args.ranks,
+        heads: data.heads,
+        oversubscribe: args.oversubscribe,
+    })
 }
 
 /// Refuses numbers that nothing can be done with.
@@ -95,27 +106,42 @@ fn workload(args: &DecodeArgs) -> Result<Workload, Failure> {
 fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report, Failure> {
     let emulated = opened.driver.is_emulated();
     let setup = Setup::new(args, data, opened.places.len(), emulated)?;
-    let results = on_threads(&setup, opened)?;
+    let results = match args.threads {
+        true => on_threads(&setup, opened),
+        false => processes::run(setup.ranks)?,
+    };
+    let results = results.map_err(|errors| Failure::of_ranks(&errors, setup.ranks))?;
     if let Some(path) = &args.output {
         output::write(path, &setup, &results)?;
     }
-    Ok(Report::new(&setup, opened, &results, args.time))
+    Ok(Report::new(&setup, opened, &results, args))
 }
 
-/// Runs every rank as a thread. Results by rank, then by batch size.
-fn on_threads(setup: &Setup<'_>, opened: &Opened) -> Result<Vec<Vec<BatchResult>>, Failure> {
+/// What came of every rank: results by rank, then by batch size; or the errors of the ranks that failed.
+type Outcomes = Result<Vec<Vec<BatchResult>>, Vec<(usize, RankError)>>;
+
+/// Runs every rank as a thread.
+fn on_threads(setup: &Setup<'_>, opened: &Opened) -> Outcomes {
     let members = ThreadBootstrap::world(setup.ranks as u32);
     let outcomes: Vec<Result<Vec<BatchResult>, RankError>> = thread::scope(|scope| {
-        let spawn = |(member, &ordinal)| {
-            scope.spawn(move || rank::run(setup, &opened.driver, member, ordinal))
+        let spawn = |(member, &ordinal): (ThreadBootstrap, &u32)| {
+            let me = member.rank();
+            scope.spawn(move || rank::run(setup, &opened.driver, Arc::new(member), me, ordinal))
         };
         let ranks: Vec<_> = members.into_iter().zip(&opened.places).map(spawn).collect();
         let joined = ranks.into_iter().map(|rank| match rank.join() {
-            Ok(outcome) => outcome.map_err(RankError::Library),
-            Err(panic) => Err(RankError::Panic(words_of(panic))),
+            Ok(outcome) => outcome.map_err(|error| RankError::from(&error)),
+            Err(panic) => Err(RankError::fault(format!(
+                "it panicked: {}",
+                words_of(panic)
+            ))),
         });
         joined.collect()
     });
+    gather(outcomes)
+}
+
+fn gather(outcomes: Vec<Result<Vec<BatchResult>, RankError>>) -> Outcomes {
     let (mut results, mut errors) = (Vec::new(), Vec::new());
     for (rank, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
@@ -126,7 +152,7 @@ fn on_threads(setup: &Setup<'_>, opened: &Opened) -> Result<Vec<Vec<BatchResult>
     if errors.is_empty() {
         return Ok(results);
     }
-    Err(Failure::of_ranks(&errors, setup.ranks))
+    Err(errors)
 }
 
 fn words_of(panic: Box<dyn std::any::Any + Send>) -> String {

@@ -4,4 +4,5 @@ mod bad_input;
 mod decode;
 mod embed;
 mod files;
+mod processes;
 mod run;
