@@ -55,6 +55,15 @@ fn ranks(numbers: &[u32]) -> Vec<Rank> {
     numbers.iter().copied().map(Rank).collect()
 }
 
+/// Waits until the others have counted so far.
+fn reaches(count: &AtomicU32, wanted: u32) {
+    let until = soon(20_000);
+    while count.load(Ordering::SeqCst) < wanted {
+        assert!(Instant::now() < until, "never {wanted}");
+        thread::sleep(PAUSE);
+    }
+}
+
 /// Waits until the hub listens.
 fn knock(folder: &Folder) -> OwnedFd {
     let address = listener::address(&folder.socket()).unwrap();
@@ -150,9 +159,7 @@ fn a_timeout_names_the_missing_ranks_and_the_round_can_be_tried_again() {
             assert_eq!(missing, BootstrapError::Timeout { missing: expected });
             first.fetch_add(1, Ordering::SeqCst);
         }
-        while first.load(Ordering::SeqCst) < 2 {
-            thread::sleep(PAUSE);
-        }
+        reaches(first, 2);
         let parts = member.all_gather(&[rank as u8], soon(10_000)).unwrap();
         assert_eq!(parts, [[0], [1], [2]]);
         second.fetch_add(1, Ordering::SeqCst);
@@ -164,6 +171,7 @@ fn a_timeout_names_the_missing_ranks_and_the_round_can_be_tried_again() {
 fn a_rank_that_leaves_wakes_the_others_at_once_with_its_name() {
     for leaver in 0..3 {
         let folder = Folder::new();
+        let heard = &AtomicU32::new(0);
         let outcomes = on_ranks(3, |rank| {
             let member = join(&folder, rank, 3, 10_000).unwrap();
             if rank == leaver {
@@ -174,9 +182,10 @@ fn a_rank_that_leaves_wakes_the_others_at_once_with_its_name() {
             assert!(begin.elapsed() < Duration::from_secs(20));
             // And again: nothing hangs on a broken group.
             assert!(member.all_gather(b"x", soon(60_000)).is_err());
-            // The hub stays until the other has heard it, or its name is all there is to say.
+            // The hub stays until the other has heard it, or its own name is all there is to say.
+            heard.fetch_add(1, Ordering::SeqCst);
             if rank == 0 {
-                thread::sleep(Duration::from_millis(200));
+                reaches(heard, 2);
             }
             Some(error)
         });
@@ -250,8 +259,8 @@ fn garbage_and_strangers_are_sent_away_without_harm() {
     let sent_away = &AtomicU32::new(0);
     on_ranks(3, |rank| {
         if rank != 2 {
-            while rank == 1 && sent_away.load(Ordering::SeqCst) == 0 {
-                thread::sleep(PAUSE);
+            if rank == 1 {
+                reaches(sent_away, 1);
             }
             let member = join(&folder, rank, 2, 20_000).unwrap();
             let parts = member.all_gather(&[rank as u8], soon(20_000)).unwrap();
@@ -295,16 +304,24 @@ fn garbage_and_strangers_are_sent_away_without_harm() {
 
 #[test]
 fn a_rank_that_sends_garbage_has_left() {
-    for garbage in [
-        vec![1; 64],
-        Frame::Welcome.encode(0),
-        vec![2; MAX_FRAME + 9],
-    ] {
+    let part = Frame::Withdraw {
+        round: 1,
+        serial: 9,
+    };
+    let garbage: [&(dyn Fn(u64) -> Vec<u8> + Sync); 4] = [
+        &|_| vec![1; 64],
+        &|_| vec![2; MAX_FRAME + 9],
+        &|token| Frame::Welcome.encode(token),
+        // Of another job.
+        &|token| part.encode(token ^ 1),
+    ];
+    for garbage in garbage {
         let folder = Folder::new();
         on_ranks(2, |rank| {
             let member = join(&folder, rank, 2, 10_000).unwrap();
             if rank == 1 {
-                assert!(socket::send_message(&member.line().socket, &garbage).unwrap());
+                let message = garbage(member.token);
+                assert!(socket::send_message(&member.line().socket, &message).unwrap());
                 let gone = ranks(&[0]);
                 let error = member.all_gather(b"x", soon(10_000)).unwrap_err();
                 assert_eq!(error, BootstrapError::Left { ranks: gone });
