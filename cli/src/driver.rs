@@ -89,12 +89,12 @@ impl Opened {
     }
 
     /// Ends a run: its outcome, unless something was left behind on an emulated machine.
-    pub fn close<T>(self, outcome: Result<T, Failure>) -> Result<T, Failure> {
+    pub fn close<T, E: From<Failure>>(self, outcome: Result<T, E>) -> Result<T, E> {
         match (outcome, self.left_over()) {
             (outcome, None) => outcome,
-            (Ok(_), Some(live)) => Err(Failure::Fault(format!(
+            (Ok(_), Some(live)) => Err(E::from(Failure::Fault(format!(
                 "the run ended and left something behind on the emulated machine: {live:?}"
-            ))),
+            )))),
             (Err(failure), Some(live)) => {
                 log::error!("left behind on the emulated machine: {live:?}");
                 Err(failure)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::process::ExitCode;
 
+use serde::{Deserialize, Serialize};
 use slabfence::Error;
 
 /// Phases of a pool's creation that fail for what the user asked for.
@@ -32,6 +33,13 @@ impl Failure {
         }
     }
 
+    fn new(words: String, is_use: bool) -> Self {
+        match is_use {
+            true => Self::Use(words),
+            false => Self::Fault(words),
+        }
+    }
+
     fn words(&self) -> &str {
         match self {
             Self::Use(words) | Self::Fault(words) => words,
@@ -43,27 +51,22 @@ impl Failure {
     pub fn of_ranks(errors: &[(usize, RankError)], world: usize) -> Self {
         let mut by_rank: BTreeMap<usize, Failure> = BTreeMap::new();
         for (rank, error) in errors {
-            match error {
-                RankError::Library(Error::Setup { .. }) => {}
-                RankError::Library(error) => {
-                    by_rank.insert(*rank, error.into());
-                }
-                RankError::Panic(words) => {
-                    by_rank.insert(*rank, Self::Fault(format!("it panicked: {words}")));
-                }
+            if let RankError::Own { words, is_use } = error {
+                by_rank.insert(*rank, Self::new(words.clone(), *is_use));
             }
         }
         for (_, error) in errors {
-            let RankError::Library(error @ Error::Setup { phase, failures }) = error else {
+            let RankError::Verdict {
+                phase,
+                failures,
+                is_use,
+            } = error
+            else {
                 continue;
             };
             for (rank, words) in failures {
-                let words = format!("{phase}: {words}");
-                let failure = match is_use(error) {
-                    true => Self::Use(words),
-                    false => Self::Fault(words),
-                };
-                by_rank.entry(rank.index()).or_insert(failure);
+                let failure = Self::new(format!("{phase}: {words}"), *is_use);
+                by_rank.entry(*rank).or_insert(failure);
             }
         }
         Self::told_once(&by_rank, world)
@@ -100,13 +103,65 @@ impl Failure {
     }
 }
 
-/// How a rank's thread ended.
-#[derive(Debug)]
+/// How a rank ended without results, in a form that can come from another process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RankError {
-    /// With an error of the library.
-    Library(Error),
-    /// With a panic; its words.
-    Panic(String),
+    /// With a verdict that all ranks share.
+    Verdict {
+        /// The step that failed.
+        phase: String,
+        /// Every rank that failed in it, with its words.
+        failures: Vec<(usize, String)>,
+        /// Whether wrong use is the reason.
+        is_use: bool,
+    },
+    /// With something of its own.
+    Own {
+        /// What.
+        words: String,
+        /// Whether wrong use is the reason.
+        is_use: bool,
+    },
+}
+
+impl RankError {
+    /// A fault, in words.
+    pub fn fault(words: String) -> Self {
+        Self::Own {
+            words,
+            is_use: false,
+        }
+    }
+}
+
+impl From<&Error> for RankError {
+    fn from(error: &Error) -> Self {
+        let is_use = is_use(error);
+        match error {
+            Error::Setup { phase, failures } => Self::Verdict {
+                phase: (*phase).to_owned(),
+                failures: failures
+                    .iter()
+                    .map(|(rank, words)| (rank.index(), words.clone()))
+                    .collect(),
+                is_use,
+            },
+            error => Self::Own {
+                words: error.to_string(),
+                is_use,
+            },
+        }
+    }
+}
+
+impl From<Failure> for RankError {
+    fn from(failure: Failure) -> Self {
+        let is_use = matches!(failure, Failure::Use(_));
+        Self::Own {
+            words: failure.words().to_owned(),
+            is_use,
+        }
+    }
 }
 
 fn is_use(error: &Error) -> bool {
@@ -125,11 +180,7 @@ impl fmt::Display for Failure {
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        let words = error.to_string();
-        match is_use(error) {
-            true => Self::Use(words),
-            false => Self::Fault(words),
-        }
+        Self::new(error.to_string(), is_use(error))
     }
 }
 
@@ -145,7 +196,7 @@ mod tests {
     use slabfence::group::Rank;
 
     fn argument(what: &str) -> RankError {
-        RankError::Library(Error::Argument {
+        RankError::from(&Error::Argument {
             operation: "op",
             what: what.to_owned(),
         })
@@ -155,7 +206,7 @@ mod tests {
         let failures = failures
             .iter()
             .map(|&(rank, words)| (Rank(rank), words.to_owned()));
-        RankError::Library(Error::Setup {
+        RankError::from(&Error::Setup {
             phase,
             failures: failures.collect(),
         })
@@ -198,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_fault_of_its_rank() {
-        let errors = [(2, RankError::Panic("boom".to_owned()))];
+        let errors = [(2, RankError::fault("it panicked: boom".to_owned()))];
         let failure = Failure::of_ranks(&errors, 3);
         assert_eq!(
             failure,

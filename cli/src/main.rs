@@ -34,6 +34,7 @@ enum Command {
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     match Cli::parse().command {
+        Command::Decode(args) if decode::is_rank(&args) => decode::become_rank(&args),
         Command::Decode(args) => {
             let outcome = decode::run(&args).map(|report| (report.ok(), report));
             finish(outcome, args.json)

@@ -6,25 +6,36 @@ use std::thread;
 use slabfence::Result;
 use slabfence::group::ThreadBootstrap;
 
-use crate::failure::{Failure, RankError};
+use crate::failure::RankError;
+
+/// What came of every rank: results by rank, or the errors of the ranks that failed.
+pub type Outcomes<T> = Result<Vec<T>, Vec<(usize, RankError)>>;
 
 /// Runs `body` once a rank, each on a thread of its own with its member of the group and the ordinal of its device.
 /// Results by rank.
 pub fn on_threads<T: Send>(
     places: &[u32],
     body: impl Fn(ThreadBootstrap, u32) -> Result<T> + Sync,
-) -> Result<Vec<T>, Failure> {
+) -> Outcomes<T> {
     let members = ThreadBootstrap::world(places.len() as u32);
     let body = &body;
     let outcomes: Vec<Result<T, RankError>> = thread::scope(|scope| {
         let spawn = |(member, &ordinal)| scope.spawn(move || body(member, ordinal));
         let ranks: Vec<_> = members.into_iter().zip(places).map(spawn).collect();
         let joined = ranks.into_iter().map(|rank| match rank.join() {
-            Ok(outcome) => outcome.map_err(RankError::Library),
-            Err(panic) => Err(RankError::Panic(words_of(panic))),
+            Ok(outcome) => outcome.map_err(|error| RankError::from(&error)),
+            Err(panic) => Err(RankError::fault(format!(
+                "it panicked: {}",
+                words_of(panic)
+            ))),
         });
         joined.collect()
     });
+    gather(outcomes)
+}
+
+/// Results only if every rank has one.
+pub fn gather<T>(outcomes: Vec<Result<T, RankError>>) -> Outcomes<T> {
     let (mut results, mut errors) = (Vec::new(), Vec::new());
     for (rank, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
@@ -35,10 +46,11 @@ pub fn on_threads<T: Send>(
     if errors.is_empty() {
         return Ok(results);
     }
-    Err(Failure::of_ranks(&errors, places.len()))
+    Err(errors)
 }
 
-fn words_of(panic: Box<dyn Any + Send>) -> String {
+/// What a panic said.
+pub fn words_of(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast::<String>().map(|words| *words);
     text.or_else(|panic| panic.downcast::<&str>().map(|words| (*words).to_owned()))
         .unwrap_or_else(|_| "no words".to_owned())

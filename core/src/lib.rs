@@ -11,6 +11,7 @@ mod hash;
 pub mod health;
 pub mod layout;
 pub mod slab;
+mod socket;
 
 pub use error::{Error, Result};
 /// The driver's own types, which handles that a host brings are made of.

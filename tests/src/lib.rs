@@ -5,6 +5,7 @@ pub mod exchange;
 pub mod graphs;
 pub mod late;
 pub mod probe;
+pub mod processes;
 pub mod ranks;
 pub mod rounds;
 pub mod shape;

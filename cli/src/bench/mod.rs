@@ -72,7 +72,8 @@ fn measured(args: &BenchArgs, opened: &Opened) -> Result<Report, Failure> {
         };
         let ranks = on_threads(&opened.places, |member, ordinal| {
             rank::run(&plan, &opened.driver, member, (ordinal, world as u32))
-        })?;
+        });
+        let ranks = ranks.map_err(|errors| Failure::of_ranks(&errors, world))?;
         let row = |(index, case): (usize, &Case)| {
             let of_ranks: Vec<&Measured> = ranks.iter().map(|rank| &rank[index]).collect();
             row(case, transport.name(), &of_ranks)

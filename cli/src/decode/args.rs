@@ -45,9 +45,13 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "N")]
     pub ranks: Option<u32>,
 
-    /// Ranks are threads of this process (the default, and at present the only way).
+    /// Ranks are threads of one process. Without this every rank is a process of its own.
     #[arg(long)]
     pub threads: bool,
+
+    /// What makes a process a rank of another one's run; that one gives it.
+    #[command(flatten)]
+    pub role: Option<Role>,
 
     /// Which driver: a real one with enough devices, else the emulated machine; or exactly one of them.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
@@ -110,6 +114,21 @@ pub struct DecodeArgs {
     /// Write inputs, expected and actual outputs to a safetensors file, so that the error can be computed again.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// A rank's place in the run of the process that started it.
+#[derive(Debug, Clone, Args)]
+#[group(requires_all = ["as_rank", "meet", "parent"])]
+pub struct Role {
+    /// Its rank.
+    #[arg(long, hide = true, required = false)]
+    pub as_rank: u32,
+    /// Folder in which the ranks meet.
+    #[arg(long, hide = true, required = false)]
+    pub meet: PathBuf,
+    /// Process that started it.
+    #[arg(long, hide = true, required = false)]
+    pub parent: u32,
 }
 
 /// [`Transport`] as an option.

@@ -1,6 +1,8 @@
 //! `slabfence decode`: the collectives of a decode step on attention data, checked against the data's own outputs.
 
 mod args;
+mod bits;
+mod child;
 mod dump;
 mod element;
 mod extents;
@@ -8,6 +10,7 @@ mod input;
 mod memory;
 mod model;
 mod output;
+mod processes;
 mod rank;
 mod reference;
 mod report;
@@ -17,6 +20,8 @@ mod step;
 mod text;
 mod time;
 mod workload;
+
+use std::sync::Arc;
 
 pub use args::{DecodeArgs, TransportName};
 pub use report::Report;
@@ -30,20 +35,27 @@ use crate::ranks::on_threads;
 /// Ranks of a group.
 const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
 
+/// Becomes a rank of another process's run, if this process was started as one.
+pub use child::{become_rank, is_rank};
+
 /// Runs the command.
 pub fn run(args: &DecodeArgs) -> Result<Report, Failure> {
     check(args)?;
     let data = workload(args)?;
-    let opened = driver::open(&Wish {
+    let opened = open(args, &data)?;
+    let report = checked(args, &data, &opened);
+    opened.close(report)
+}
+
+fn open(args: &DecodeArgs, data: &Workload) -> Result<Opened, Failure> {
+    driver::open(&Wish {
         choice: args.driver,
         profile: args.profile,
         devices: args.devices,
         ranks: args.ranks,
         heads: data.heads,
         oversubscribe: args.oversubscribe,
-    })?;
-    let report = checked(args, &data, &opened);
-    opened.close(report)
+    })
 }
 
 /// Refuses numbers that nothing can be done with.
@@ -91,11 +103,16 @@ fn workload(args: &DecodeArgs) -> Result<Workload, Failure> {
 fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report, Failure> {
     let emulated = opened.driver.is_emulated();
     let setup = Setup::new(args, data, opened.places.len(), emulated)?;
-    let results = on_threads(&opened.places, |member, ordinal| {
-        rank::run(&setup, &opened.driver, member, ordinal)
-    })?;
+    let results = match args.threads {
+        true => on_threads(&opened.places, |member, ordinal| {
+            let me = member.rank();
+            rank::run(&setup, &opened.driver, Arc::new(member), me, ordinal)
+        }),
+        false => processes::run(setup.ranks)?,
+    };
+    let results = results.map_err(|errors| Failure::of_ranks(&errors, setup.ranks))?;
     if let Some(path) = &args.output {
         output::write(path, &setup, &results)?;
     }
-    Ok(Report::new(&setup, opened, &results, args.time))
+    Ok(Report::new(&setup, opened, &results, args))
 }

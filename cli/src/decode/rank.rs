@@ -7,10 +7,13 @@ use slabfence::attention::AttentionKernels;
 use slabfence::channel::{Channel, Pool};
 use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Stream};
 use slabfence::graph::Dump;
-use slabfence::group::{Group, Rank, ThreadBootstrap};
+use slabfence::group::{Bootstrap, Group, Rank};
 use slabfence::health::Health;
 use slabfence::{Error, Result};
 
+use serde::{Deserialize, Serialize};
+
+use super::bits;
 use super::extents::Extents;
 use super::memory::Memory;
 use super::setup::{EAGER, Setup, graph_channel};
@@ -26,7 +29,7 @@ const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
 const LONG_RUN: f64 = 120.0;
 
 /// What came of one batch size on one rank.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct BatchResult {
     /// Kernel nodes of the graph.
     pub kernel_nodes: usize,
@@ -35,24 +38,26 @@ pub struct BatchResult {
     /// The first replay that differs from the eager pass, in words.
     pub difference: Option<String>,
     /// Largest error of any output of either query set.
+    #[serde(with = "bits::one")]
     pub max_abs_error: f64,
     /// Outputs `[layers, batch, own heads, value_dim]` of the first query set.
     pub outputs: Vec<u8>,
     /// What they should be.
+    #[serde(with = "bits::many")]
     pub expected: Vec<f64>,
     /// Times on a real driver, if asked for.
     pub times: Option<Times>,
 }
 
-/// Runs every batch size as rank `member`, on the device `ordinal`.
+/// Runs every batch size as rank `me`, on the device `ordinal`.
 pub fn run(
     setup: &Setup<'_>,
     driver: &Driver,
-    member: ThreadBootstrap,
+    bootstrap: Arc<dyn Bootstrap>,
+    me: Rank,
     ordinal: u32,
 ) -> Result<Vec<BatchResult>> {
-    let me = member.rank();
-    let group = Group::new(Arc::new(member), me, setup.ranks as u32)?.with_timeout(STAGE_TIMEOUT);
+    let group = Group::new(bootstrap, me, setup.ranks as u32)?.with_timeout(STAGE_TIMEOUT);
     let device = together(&group, "open the device", Device::open(driver, ordinal))?;
     let pool = Pool::create(&device, group.clone(), &setup.contract())?;
     let results = work(setup, &pool, &group, me);

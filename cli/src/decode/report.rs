@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::args::DecodeArgs;
 use super::rank::BatchResult;
 use super::setup::Setup;
 use super::time::Times;
@@ -36,6 +37,7 @@ pub struct Report {
     pub(super) shards: Vec<usize>,
     #[serde(skip)]
     pub(super) time_asked: bool,
+    pub(super) processes: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -64,7 +66,7 @@ impl Report {
         setup: &Setup<'_>,
         opened: &Opened,
         results: &[Vec<BatchResult>],
-        time_asked: bool,
+        args: &DecodeArgs,
     ) -> Self {
         let batches: Vec<Batch> = setup
             .batches
@@ -110,7 +112,8 @@ impl Report {
             ok: batches.iter().all(|batch| batch.right(tolerance)),
             batches,
             shards: shards.collect(),
-            time_asked,
+            time_asked: args.time,
+            processes: !args.threads,
         }
     }
 

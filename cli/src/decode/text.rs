@@ -23,8 +23,13 @@ impl fmt::Display for Report {
         line(
             "ranks",
             format!(
-                "{} threads, {} of {} heads each; {} keys, {}: {}",
+                "{} {}, {} of {} heads each; {} keys, {}: {}",
                 self.ranks,
+                if self.processes {
+                    "processes"
+                } else {
+                    "threads"
+                },
                 self.heads / self.ranks,
                 self.heads,
                 self.keys,

@@ -1,5 +1,6 @@
 //! Times of operations in graphs, on a real driver.
 
+use serde::{Deserialize, Serialize};
 use slabfence::Result;
 use slabfence::channel::Pool;
 use slabfence::driver::{CaptureMode, Event, GraphExec};
@@ -15,7 +16,7 @@ const WARM_UP: u32 = 20;
 const REPLAYS: u32 = 200;
 
 /// Microseconds, from events around replays.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// One gather, in a graph of gathers.
     pub gather: f64,

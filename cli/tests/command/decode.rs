@@ -18,7 +18,10 @@ fn the_default_shape_is_right_and_says_that_it_is_emulated() {
     };
     assert!(line("driver").contains("EMULATED"), "{}", run.out);
     assert!(line("devices").contains("4 x EMULATED H200"), "{}", run.out);
-    assert!(line("ranks").contains("3 of 12 heads each; 160 keys, contiguous: 40 + 40 + 40 + 40"));
+    assert!(
+        line("ranks")
+            .contains("4 processes, 3 of 12 heads each; 160 keys, contiguous: 40 + 40 + 40 + 40")
+    );
     assert!(line("operations").contains("3 in a graph of 1 layer (push), 1 kernel node each"));
     assert!(line("replays").contains("9 of each graph"));
     assert!(line("result").ends_with(" ok"));

@@ -7,4 +7,5 @@ mod dump;
 mod embed;
 mod files;
 mod linkage;
+mod processes;
 mod run;

@@ -1,6 +1,7 @@
 //! What ranks tell one another before any of them allocates, and what must hold among them.
 
 use crate::driver::Device;
+use crate::error::{Error, Result};
 use crate::group::wire::{Reader, Writer};
 use crate::group::{Group, Rank};
 use crate::layout::ABI;
@@ -134,6 +135,10 @@ impl Identity {
             .finish()
     }
 
+    pub(super) fn shares_a_process_with(&self, other: &Self) -> bool {
+        self.process == other.process
+    }
+
     fn read(message: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(message);
         let identity = Self {
@@ -154,16 +159,6 @@ pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Ide
             failures.push((rank, "its identity is malformed".to_owned()));
             continue;
         };
-        if all
-            .first()
-            .is_some_and(|first| first.process != here.process)
-        {
-            failures.push((
-                rank,
-                "it is in another process than rank 0; this version shares memory among the threads of one process only"
-                    .to_owned(),
-            ));
-        }
         let neighbour = all.iter().position(|other| other.uuid == here.uuid);
         if let Some(neighbour) = neighbour.filter(|_| !oversubscribe) {
             failures.push((
@@ -181,6 +176,35 @@ pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Ide
     } else {
         Err(failures)
     }
+}
+
+/// The number that this process gives every rank's device. Other processes may number the same devices differently, so
+/// those are found by their identity among `devices`: identity and number of each device that this process sees.
+pub(super) fn ordinals(
+    all: &[Identity],
+    me: Rank,
+    devices: impl FnOnce() -> Result<Vec<([u8; 16], u32)>>,
+) -> Result<Vec<u32>> {
+    let mine = &all[me.index()];
+    let elsewhere = |identity: &Identity| !identity.shares_a_process_with(mine);
+    let devices = match all.iter().any(elsewhere) {
+        true => devices()?,
+        false => Vec::new(),
+    };
+    let number = |(rank, identity): (usize, &Identity)| {
+        if !elsewhere(identity) {
+            return Ok(identity.ordinal);
+        }
+        let found = devices.iter().find(|(uuid, _)| *uuid == identity.uuid);
+        let uuid = u128::from_be_bytes(identity.uuid);
+        found.map(|(_, ordinal)| *ordinal).ok_or_else(|| Error::Refused {
+            operation: "Pool::create",
+            why: format!(
+                "rank {rank} is on device {uuid:032x}, which this process does not see: let every rank see all devices (CUDA_VISIBLE_DEVICES) and choose by ordinal"
+            ),
+        })
+    };
+    all.iter().enumerate().map(number).collect()
 }
 
 /// How many of the ranks share the device of `me`.
@@ -273,10 +297,24 @@ mod tests {
     }
 
     #[test]
-    fn ranks_of_other_processes_are_refused_by_name() {
-        let messages = [identity(1, 1, 0), identity(2, 2, 1)].map(|i| i.write());
-        let failures = place(&messages, true).unwrap_err();
-        assert_eq!(failures[0].0, Rank(1));
-        assert!(failures[0].1.contains("another process"));
+    fn ranks_of_other_processes_are_told_from_those_of_this_one() {
+        let messages = [identity(1, 1, 0), identity(2, 2, 0)].map(|i| i.write());
+        let places = place(&messages, false).unwrap();
+        assert!(places[0].shares_a_process_with(&places[0]));
+        assert!(!places[0].shares_a_process_with(&places[1]));
+    }
+
+    #[test]
+    fn a_peers_device_has_the_number_that_this_process_gives_it() {
+        let messages = [identity(1, 1, 0), identity(1, 2, 1), identity(2, 3, 0)].map(|i| i.write());
+        let places = place(&messages, false).unwrap();
+        let here = [([3; 16], 5), ([9; 16], 0)];
+        let devices = || Ok(here.to_vec());
+        assert_eq!(ordinals(&places, Rank(0), devices).unwrap(), [0, 1, 5]);
+        let error = ordinals(&places, Rank(2), devices).unwrap_err().to_string();
+        assert!(error.contains("rank 0 is on device"), "{error}");
+        let alone = place(&messages[..2], false).unwrap();
+        let none = || panic!("asked without need");
+        assert_eq!(ordinals(&alone, Rank(1), none).unwrap(), [0, 1]);
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::driver;
 use crate::error::{Error, Result};
 
+use super::memory::Memory;
 use super::pool::Pool;
 use super::shared::{Phase, Shared};
 
@@ -44,11 +45,7 @@ impl Pool {
             };
             return Err(error);
         }
-        let freed = match &mut shared.write().memory {
-            Some(memory) => memory.close(),
-            None => Ok(()),
-        };
-        let freed = shared.group.agree("close: free", freed);
+        let freed = give_back(shared);
         let mut state = shared.write();
         if let Err(error) = freed {
             state.phase = Phase::Broken(format!("its close failed: {error}"));
@@ -59,6 +56,16 @@ impl Pool {
         state.lanes.clear();
         Ok(())
     }
+}
+
+/// Gives the memory back: no rank frees its own before every rank has unmapped its peers'.
+fn give_back(shared: &Shared) -> Result<()> {
+    let with = |body: fn(&mut Memory) -> Result<()>| match &mut shared.write().memory {
+        Some(memory) => body(memory),
+        None => Ok(()),
+    };
+    shared.group.agree("close: unmap", with(Memory::let_go))?;
+    shared.group.agree("close: free", with(Memory::close))
 }
 
 /// Waits until nothing runs on any rank.

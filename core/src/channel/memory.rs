@@ -1,10 +1,14 @@
 //! A pool's memory on this rank, and what this rank may touch at its peers.
 
+use std::os::fd::OwnedFd;
+
 use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::group::{Group, PeerIndex};
 use crate::layout::{InboxLayout, LINE, LocalBlock, SignalLayout, Slot, Transport};
-use crate::slab::{Arena, ArenaRecord, Inbox, Local, Note, Outbox, PeerArena, Signal};
+use crate::slab::{
+    Arena, ArenaRecord, Imported, Inbox, Kind, Local, Note, Outbox, PeerArena, Signal,
+};
 
 use super::contract::{Contract, Staging};
 
@@ -48,9 +52,11 @@ pub(super) enum Staged<I, O> {
     Pull([O; 2]),
 }
 
-/// Everything that this rank allocates for a pool. Dropping it frees it.
+/// Everything that this rank allocates or maps for a pool. Dropping it frees it, peers' memory first.
 #[derive(Debug)]
 pub(super) struct Memory {
+    /// Peers' memory, where they are other processes.
+    imported: Vec<Imported>,
     pub local: Arena<Local>,
     pub signal: Arena<Signal>,
     pub staged: Staged<Arena<Inbox>, Arena<Outbox>>,
@@ -69,6 +75,7 @@ impl Memory {
         let count = contract.max_channels as usize;
         let (inbox, outbox) = (cut.inbox.bytes(), cut.outbox);
         Ok(Self {
+            imported: Vec::new(),
             local: Arena::create(device, size_of::<LocalBlock>(), count)?,
             signal: Arena::create(device, cut.signal.bytes(), count)?,
             staged: match contract.transport {
@@ -97,8 +104,38 @@ impl Memory {
             .collect()
     }
 
-    /// Reads a peer's [`records`](Self::records) and checks them against the own arenas.
-    pub(super) fn accept(&self, peer: PeerIndex, message: &[u8]) -> Result<PeerMemory> {
+    /// Descriptors of the shared arenas, in the order of the records.
+    pub(super) fn export(&self) -> Result<Vec<OwnedFd>> {
+        let [a, b] = match &self.staged {
+            Staged::Push([a, b]) => [a.export()?, b.export()?],
+            Staged::Pull([a, b]) => [a.export()?, b.export()?],
+        };
+        Ok(vec![self.signal.export()?, a, b])
+    }
+
+    /// Reads a peer's [`records`](Self::records) and checks them against the own arenas. `descriptors` are those that the
+    /// peer has exported, if it is another process: then its memory is mapped here.
+    pub(super) fn accept(
+        &mut self,
+        peer: PeerIndex,
+        message: &[u8],
+        descriptors: Option<Vec<OwnedFd>>,
+    ) -> Result<PeerMemory> {
+        let mut imported = Vec::new();
+        let seen = self.see(peer, message, descriptors, &mut imported);
+        // Kept in any case: the first of several may be mapped when another fails.
+        self.imported.append(&mut imported);
+        seen
+    }
+
+    fn see(
+        &self,
+        peer: PeerIndex,
+        message: &[u8],
+        descriptors: Option<Vec<OwnedFd>>,
+        imported: &mut Vec<Imported>,
+    ) -> Result<PeerMemory> {
+        let mut descriptors = descriptors.map(Vec::into_iter);
         let mut parts = message.chunks_exact(ArenaRecord::BYTES);
         let mut record = || {
             let record = parts.next().and_then(ArenaRecord::from_bytes);
@@ -107,15 +144,22 @@ impl Memory {
                 why: format!("{} sent malformed addresses", peer.rank()),
             })
         };
-        let signal = PeerArena::accept(&record()?, &self.signal)?;
+        let mut hand = || match &mut descriptors {
+            None => Ok(None),
+            Some(left) => left.next().map(Some).ok_or_else(|| Error::Refused {
+                operation: "Pool::create",
+                why: format!("{} handed over too little memory", peer.rank()),
+            }),
+        };
+        let signal = see(&record()?, &self.signal, hand()?, imported)?;
         let staged = match &self.staged {
             Staged::Push([a, b]) => Staged::Push([
-                PeerArena::accept(&record()?, a)?,
-                PeerArena::accept(&record()?, b)?,
+                see(&record()?, a, hand()?, imported)?,
+                see(&record()?, b, hand()?, imported)?,
             ]),
             Staged::Pull([a, b]) => Staged::Pull([
-                PeerArena::accept(&record()?, a)?,
-                PeerArena::accept(&record()?, b)?,
+                see(&record()?, a, hand()?, imported)?,
+                see(&record()?, b, hand()?, imported)?,
             ]),
         };
         Ok(PeerMemory {
@@ -192,7 +236,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Frees everything. What fails stays, and a later call goes on there.
+    /// Unmaps peers' memory. What fails stays, and a later call goes on there.
+    pub(super) fn let_go(&mut self) -> Result<()> {
+        self.imported.iter_mut().try_for_each(Imported::close)
+    }
+
+    /// Frees the own memory. What fails stays, and a later call goes on there.
     pub(super) fn close(&mut self) -> Result<()> {
         match &mut self.staged {
             Staged::Push(inbox) => inbox.iter_mut().try_for_each(Arena::close)?,
@@ -201,4 +250,19 @@ impl Memory {
         self.signal.close()?;
         self.local.close()
     }
+}
+
+/// One arena of a peer: at its owner's address in this process, or mapped from its descriptor.
+fn see<K: Kind>(
+    record: &ArenaRecord,
+    own: &Arena<K>,
+    descriptor: Option<OwnedFd>,
+    imported: &mut Vec<Imported>,
+) -> Result<PeerArena<K>> {
+    let Some(descriptor) = descriptor else {
+        return PeerArena::accept(record, own);
+    };
+    let (seen, memory) = PeerArena::import(record, own, descriptor)?;
+    imported.push(memory);
+    Ok(seen)
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use crate::collective::plan::Limits;
 use crate::driver::Device;
 use crate::error::{Error, Result};
-use crate::group::Group;
 use crate::group::wire::Writer;
+use crate::group::{Group, PeerIndex};
 use crate::health::{Clock, FaultReport, Health, HealthPage, Slip};
 use crate::layout::Transport;
 
@@ -60,27 +60,15 @@ impl Pool {
             agreement::place(&places, contract.oversubscribe),
         )?;
         let beside = agreement::ranks_beside(&places, group.me());
-        let kernels = capability(device, &group, contract, &places, beside);
-        let (kernels, clock) = group.agree("create: capability", kernels)?;
+        let there = capability(device, &group, contract, &places, beside);
+        let (ordinals, kernels, clock) = group.agree("create: capability", there)?;
 
         let memory = Memory::allocate(device, contract, &cut).and_then(|memory| {
             let page = HealthPage::new(device, contract.max_channels as usize, clock)?;
             Ok((memory, page))
         });
-        let (memory, page) = group.agree("create: allocate", memory)?;
-
-        let records = group.exchange("create: exchange", &memory.records())?;
-        let peers: Result<Vec<PeerMemory>> = group
-            .peers()
-            .map(|peer| memory.accept(peer, &records[peer.index()]))
-            .collect();
-        let peers = group.agree("create: accept", peers)?;
-
-        let ordinals: Vec<u32> = group
-            .peers()
-            .map(|peer| places[peer.index()].ordinal)
-            .collect();
-        group.agree("create: grant", memory.grant(&ordinals))?;
+        let (mut memory, page) = group.agree("create: allocate", memory)?;
+        let peers = meet(&group, &places, &ordinals, &mut memory)?;
 
         // Whoever passes this step may write to its peers. A rank that does not learn how it ended must therefore keep
         // its memory: freed memory could be written to.
@@ -191,14 +179,66 @@ pub(super) fn settle<T>(phase: &'static str, finding: Result<T, Failures>) -> Re
     finding.map_err(|failures| Error::Setup { phase, failures })
 }
 
-/// What this rank's device must be able to do.
+/// Exchanges memory with the peers. After a failure that all ranks know of, no rank goes on to free what it has exported
+/// before every rank has unmapped it.
+fn meet(
+    group: &Group,
+    places: &[Identity],
+    ordinals: &[u32],
+    memory: &mut Memory,
+) -> Result<Vec<PeerMemory>> {
+    let met = exchange(group, places, ordinals, memory);
+    if let Err(Error::Setup { .. }) = &met
+        && let Err(error) = group.agree("create: unmap", memory.let_go())
+    {
+        log::error!("{error}");
+    }
+    met
+}
+
+fn exchange(
+    group: &Group,
+    places: &[Identity],
+    ordinals: &[u32],
+    memory: &mut Memory,
+) -> Result<Vec<PeerMemory>> {
+    let mine = &places[group.me().index()];
+    let (near, far): (Vec<PeerIndex>, Vec<PeerIndex>) = group
+        .peers()
+        .partition(|peer| places[peer.index()].shares_a_process_with(mine));
+
+    let records = group.exchange("create: exchange", &memory.records())?;
+    let alone = places
+        .iter()
+        .all(|place| place.shares_a_process_with(&places[0]));
+    let handed = match alone {
+        true => Vec::new(),
+        false => group.hand_over(&far, memory.export())?,
+    };
+    let mut handed: BTreeMap<usize, _> = far.iter().map(|peer| peer.index()).zip(handed).collect();
+    let peers: Result<Vec<PeerMemory>> = group
+        .peers()
+        .map(|peer| {
+            let descriptors = handed.remove(&peer.index());
+            memory.accept(peer, &records[peer.index()], descriptors)
+        })
+        .collect();
+    let peers = group.agree("create: accept", peers)?;
+
+    // A process gives its own devices the right to what it has imported; to the threads of one, the owner does.
+    let ordinals: Vec<u32> = near.iter().map(|peer| ordinals[peer.index()]).collect();
+    group.agree("create: grant", memory.grant(&ordinals))?;
+    Ok(peers)
+}
+
+/// What this rank's device must be able to do. The ranks' devices as this process numbers them, and the kernels.
 fn capability(
     device: &Device,
     group: &Group,
     contract: &Contract,
     places: &[Identity],
     beside: u32,
-) -> Result<(Kernels, Clock)> {
+) -> Result<(Vec<u32>, Kernels, Clock)> {
     let refuse = |why: String| Error::Refused {
         operation: "Pool::create",
         why,
@@ -210,8 +250,24 @@ fn capability(
             info.ordinal, info.name
         )));
     }
+    let ordinals = agreement::ordinals(places, group.me(), || {
+        let devices = device.driver().devices()?.into_iter();
+        Ok(devices
+            .map(|info| (info.uuid.bytes, info.ordinal))
+            .collect())
+    })?;
+    let mine = &places[group.me().index()];
+    let elsewhere = places
+        .iter()
+        .any(|place| !place.shares_a_process_with(mine));
+    if elsewhere && !info.posix_handles {
+        return Err(refuse(format!(
+            "device {} ({}) cannot export memory to other processes as file descriptors: run the ranks as threads of one",
+            info.ordinal, info.name
+        )));
+    }
     for peer in group.peers() {
-        let there = places[peer.index()].ordinal;
+        let there = ordinals[peer.index()];
         if !device.is_accessible_from(there)? {
             return Err(refuse(format!(
                 "device {there} of {} cannot reach device {}; look at `nvidia-smi topo -p2p r`, IOMMU and ACS settings",
@@ -222,5 +278,5 @@ fn capability(
     }
     let kernels = Kernels::load(device, contract.transport, group.world())?;
     kernels.check_residency(contract, beside)?;
-    Ok((kernels, Clock::of(device)?))
+    Ok((ordinals, kernels, Clock::of(device)?))
 }

@@ -11,6 +11,7 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::os::fd::IntoRawFd;
 
 use slabfence_sys::*;
 
@@ -218,6 +219,15 @@ stubs! {
     cuMemAddressFree(address: CUdeviceptr, bytes: usize) logs("{:#x} {bytes}", address.0) {}
     cuMemMap(address: CUdeviceptr, bytes: usize, offset: usize, handle: CUmemGenericAllocationHandle, _flags: u64)
         logs("{:#x} {bytes} {offset} {}", address.0, handle.0) {}
+    cuMemExportToShareableHandle(
+        to: *mut c_void, handle: CUmemGenericAllocationHandle, kind: CUmemAllocationHandleType, flags: u64
+    ) logs("{} {} {flags}", handle.0, kind.bits()) {
+        let memory = rustix::fs::memfd_create("fake", rustix::fs::MemfdFlags::empty()).expect("a descriptor");
+        unsafe { *to.cast::<c_int>() = memory.into_raw_fd() }
+    }
+    cuMemImportFromShareableHandle(
+        handle: *mut CUmemGenericAllocationHandle, _descriptor: *mut c_void, kind: CUmemAllocationHandleType
+    ) logs("{}", kind.bits()) { unsafe { *handle = CUmemGenericAllocationHandle(78) } }
     cuMemUnmap(address: CUdeviceptr, bytes: usize) logs("{:#x} {bytes}", address.0) {}
     cuMemSetAccess(address: CUdeviceptr, bytes: usize, access: *const CUmemAccessDesc, count: usize)
         logs("{:#x} {bytes} {} {:?} {count}", address.0, unsafe { (*access).location.id }, unsafe { (*access).flags }) {}

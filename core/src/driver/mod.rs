@@ -11,7 +11,7 @@ mod deferred;
 mod device;
 mod entry;
 mod event;
-mod fork;
+pub(crate) mod fork;
 mod graph;
 mod inspect;
 mod kernel_node;

@@ -1,5 +1,10 @@
 //! Physical memory, reserved addresses and mappings: the `cuMem*` family under one owner.
 
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::io::FdFlags;
 use slabfence_sys::{
     CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags,
     CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationType,
@@ -32,7 +37,7 @@ fn location(ordinal: u32) -> Result<CUmemLocation> {
 /// Pinned memory of the device, exportable where the device can: a form not asked for here cannot be had later.
 fn properties(device: &Device) -> Result<CUmemAllocationProp> {
     let handles = if device.info().posix_handles {
-        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+        POSIX
     } else {
         CUmemAllocationHandleType::empty()
     };
@@ -63,6 +68,15 @@ pub(crate) fn granularity(device: &Device) -> Result<usize> {
     Ok(bytes)
 }
 
+/// The one form in which memory goes to other processes.
+const POSIX: CUmemAllocationHandleType =
+    CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+/// Addresses of a mapping with its guards.
+fn reservation(bytes: usize, guard: usize) -> Option<usize> {
+    bytes.checked_add(guard.checked_mul(2)?)
+}
+
 /// Physical memory of one device, mapped once, whole, between two unmapped guards. Each part is kept until it has been
 /// given back, so that closing can be tried again.
 #[derive(Debug)]
@@ -77,14 +91,27 @@ pub(crate) struct GuardedMapping {
 }
 
 impl GuardedMapping {
+    /// Nothing yet, of `bytes` bytes, a multiple of the granularity. Filled step by step: whatever fails, dropping it gives
+    /// back what there is.
+    fn empty(device: &Device, bytes: usize, guard: usize) -> Self {
+        Self {
+            device: device.clone(),
+            base: 0,
+            bytes,
+            guard,
+            physical: None,
+            reserved: None,
+            mapped: false,
+        }
+    }
+
     /// Allocates at least `bytes` bytes, maps them for their own device to read and write, and fills them with zeros.
     pub(crate) fn create(device: &Device, bytes: usize) -> Result<Self> {
         let guard = device.granularity()?;
         let whole = bytes
             .checked_next_multiple_of(guard)
-            .filter(|&whole| whole > 0)
-            .and_then(|whole| Some((whole, whole.checked_add(guard.checked_mul(2)?)?)));
-        let Some((whole, reserve)) = whole else {
+            .filter(|&whole| whole > 0 && reservation(whole, guard).is_some());
+        let Some(whole) = whole else {
             return Err(Error::Argument {
                 operation: "Mapping::create",
                 what: format!("{bytes} bytes cannot be mapped"),
@@ -96,42 +123,104 @@ impl GuardedMapping {
         api.cuMemUnmap()?;
         api.cuMemAddressFree()?;
         api.cuMemRelease()?;
-        // Filled step by step: whatever fails, dropping it gives back what there is.
-        let mut mapping = Self {
-            device: device.clone(),
-            base: 0,
-            bytes: whole,
-            guard,
-            physical: None,
-            reserved: None,
-            mapped: false,
-        };
-
+        let mut mapping = Self::empty(device, whole, guard);
         let properties = properties(device)?;
         let mut physical = CUmemGenericAllocationHandle::default();
         // SAFETY: `physical` is a live out-parameter; the properties are live and wholly initialised; flags must be zero.
         let code = unsafe { (api.cuMemCreate()?)(&mut physical, whole, &properties, 0) };
         device.check("cuMemCreate", code)?;
         mapping.physical = Some(physical);
+        mapping.map(physical, Access::ReadWrite)?;
+        // SAFETY: the whole of a mapping that nobody else knows yet.
+        unsafe { transfer::fill(device, mapping.base, 0, whole) }?;
+        Ok(mapping)
+    }
 
+    /// Maps memory of `bytes` bytes that another process has exported, for this process's `device` to access. The
+    /// descriptor is closed in any case: the driver keeps what it needs.
+    pub(crate) fn import(
+        device: &Device,
+        descriptor: OwnedFd,
+        bytes: usize,
+        access: Access,
+    ) -> Result<Self> {
+        let guard = device.granularity()?;
+        if bytes == 0 || !bytes.is_multiple_of(guard) || reservation(bytes, guard).is_none() {
+            return Err(Error::Refused {
+                operation: "Mapping::import",
+                why: format!(
+                    "a peer's allocation of {bytes} bytes; device {} maps multiples of {guard}: use devices of one kind",
+                    device.ordinal()
+                ),
+            });
+        }
+        let _guard = device.setup()?;
+        let import = device.api().cuMemImportFromShareableHandle()?;
+        let mut mapping = Self::empty(device, bytes, guard);
+        let mut physical = CUmemGenericAllocationHandle::default();
+        // The form is the descriptor's number in the place of a pointer.
+        let handle = ptr::without_provenance_mut::<c_void>(descriptor.as_raw_fd() as usize);
+        // SAFETY: `physical` is a live out-parameter; the descriptor is open until the call has returned, and the driver
+        // refuses one that is no exported memory.
+        let code = unsafe { import(&mut physical, handle, POSIX) };
+        device.check("cuMemImportFromShareableHandle", code)?;
+        mapping.physical = Some(physical);
+        mapping.map(physical, access)?;
+        Ok(mapping)
+    }
+
+    /// A descriptor of the memory, for another process to import.
+    pub(crate) fn export(&self) -> Result<OwnedFd> {
+        let physical = self.physical.filter(|_| self.mapped);
+        let physical = physical.ok_or(Error::Closed {
+            what: "Mapping::export",
+        })?;
+        let device = &self.device;
+        let _guard = device.setup()?;
+        let export = device.api().cuMemExportToShareableHandle()?;
+        let mut descriptor: c_int = -1;
+        let to = (&raw mut descriptor).cast();
+        // SAFETY: for this form the driver writes one C integer, to which `to` points; the handle is live; flags must be
+        // zero.
+        let code = unsafe { export(to, physical, POSIX, 0) };
+        device.check("cuMemExportToShareableHandle", code)?;
+        if descriptor < 0 {
+            return Err(Error::Refused {
+                operation: "Mapping::export",
+                why: format!("the driver gave {descriptor}, which is no descriptor"),
+            });
+        }
+        // SAFETY: the driver has just opened the descriptor for the caller, who is to close it.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        // A program that this process starts would keep the memory alive.
+        rustix::io::fcntl_setfd(&descriptor, FdFlags::CLOEXEC).map_err(|error| Error::Refused {
+            operation: "Mapping::export",
+            why: format!("the descriptor cannot be kept from programs that are started: {error}"),
+        })?;
+        Ok(descriptor)
+    }
+
+    /// Maps `physical` between two guards, for the own device.
+    fn map(&mut self, physical: CUmemGenericAllocationHandle, access: Access) -> Result<()> {
+        let (device, whole, guard) = (self.device.clone(), self.bytes, self.guard);
+        let api = device.api();
+        let reserve = reservation(whole, guard).ok_or(Error::Argument {
+            operation: "Mapping::create",
+            what: format!("{whole} bytes cannot be mapped"),
+        })?;
         let mut address = CUdeviceptr::default();
         // SAFETY: `address` is a live out-parameter; no place is asked for; flags must be zero.
         let code = unsafe {
             (api.cuMemAddressReserve()?)(&mut address, reserve, guard, CUdeviceptr::default(), 0)
         };
         device.check("cuMemAddressReserve", code)?;
-        mapping.reserved = Some(address.0);
-        mapping.base = address.0 + guard as u64;
-
+        self.reserved = Some(address.0);
+        self.base = address.0 + guard as u64;
         // SAFETY: the range lies inside the reservation and nothing is mapped there; offset and flags must be zero.
-        let code = unsafe { (api.cuMemMap()?)(CUdeviceptr(mapping.base), whole, 0, physical, 0) };
+        let code = unsafe { (api.cuMemMap()?)(CUdeviceptr(self.base), whole, 0, physical, 0) };
         device.check("cuMemMap", code)?;
-        mapping.mapped = true;
-
-        mapping.set_access(device.ordinal(), Access::ReadWrite)?;
-        // SAFETY: the whole of a mapping that nobody else knows yet.
-        unsafe { transfer::fill(device, mapping.base, 0, whole) }?;
-        Ok(mapping)
+        self.mapped = true;
+        self.set_access(device.ordinal(), access)
     }
 
     /// Lets the device `ordinal` access the mapping.

@@ -1,8 +1,10 @@
 //! Who takes part: an ordered list of ranks, and how they reach one another before memory is shared.
 
 mod bootstrap;
+mod descriptors;
 mod rank;
 mod thread;
+mod unix;
 mod verdict;
 pub(crate) mod wire;
 
@@ -10,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::driver::fork;
 use crate::error::{Error, Result};
 use crate::layout::MAX_WORLD;
 
@@ -17,6 +20,7 @@ pub use bootstrap::{Bootstrap, BootstrapError};
 pub(crate) use rank::list;
 pub use rank::{PeerIndex, Rank};
 pub use thread::ThreadBootstrap;
+pub use unix::UnixBootstrap;
 
 /// How long a rank waits for the others in one exchange, unless the caller says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -117,6 +121,9 @@ impl Group {
     /// Hands `payload` to every rank and returns all payloads in rank order. `what` names the step: ranks in different
     /// steps find out here instead of misreading each other.
     pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
+        if fork::forked() {
+            return Err(Error::Forked);
+        }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = wire::Writer::new()
             .text(what)

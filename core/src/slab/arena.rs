@@ -1,5 +1,7 @@
 //! A mapping cut into equal ranges, one a channel.
 
+use std::os::fd::OwnedFd;
+
 use super::kind::Kind;
 use super::mapping::Mapping;
 use super::peer::ArenaRecord;
@@ -78,7 +80,13 @@ impl<K: Kind> Arena<K> {
             self.mapping.range().ptr().get() + self.start as u64,
             self.stride,
             self.count,
+            self.mapping.range().bytes(),
         )
+    }
+
+    /// A descriptor of the memory, for a peer in another process to import.
+    pub(crate) fn export(&self) -> Result<OwnedFd> {
+        self.mapping.export()
     }
 
     /// Copies host memory into range `index` at `offset` and waits. Not ordered with what streams do.

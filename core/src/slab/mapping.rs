@@ -2,6 +2,8 @@
 
 use core::marker::PhantomData;
 
+use std::os::fd::OwnedFd;
+
 use super::kind::Kind;
 use super::range::Range;
 use crate::driver::{Device, vmm::GuardedMapping};
@@ -47,6 +49,18 @@ impl<K: Kind> Mapping<K> {
             self.memory.set_access(ordinal, access)?;
         }
         Ok(())
+    }
+
+    /// A descriptor of the memory, for another process of this machine to import. Whoever holds it can have the memory:
+    /// it goes to peers only.
+    pub(crate) fn export(&self) -> Result<OwnedFd> {
+        if K::PEERS.is_none() {
+            return Err(Error::Refused {
+                operation: "Mapping::export",
+                why: format!("{} memory is never shared", K::NAME),
+            });
+        }
+        self.memory.export()
     }
 
     /// The device that owns the memory.

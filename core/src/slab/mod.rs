@@ -23,6 +23,6 @@ pub use announce::Note;
 pub use arena::Arena;
 pub use kind::{Inbox, Kind, Local, Outbox, Signal};
 pub use mapping::Mapping;
-pub(crate) use peer::process_token;
 pub use peer::{ArenaRecord, PeerArena, PeerRange};
+pub(crate) use peer::{Imported, process_token};
 pub use range::{Ptr, Range};

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 use std::hash::{BuildHasher, RandomState};
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use slabfence_sys::RangeKind;
@@ -9,6 +10,7 @@ use slabfence_sys::RangeKind;
 use super::arena::Arena;
 use super::kind::Kind;
 use super::range::Ptr;
+use crate::driver::{Access, vmm::GuardedMapping};
 use crate::error::{Error, Result};
 use crate::layout::ALIGN;
 
@@ -27,23 +29,26 @@ pub struct ArenaRecord {
     base: u64,
     stride: u64,
     count: u64,
+    /// Bytes of the whole mapping, at whose end the ranges lie.
+    mapped: u64,
 }
 
 impl ArenaRecord {
     /// Length in bytes of the form that travels.
-    pub(crate) const BYTES: usize = 40;
+    pub(crate) const BYTES: usize = 48;
 
-    pub(super) fn new<K: Kind>(base: u64, stride: usize, count: usize) -> Self {
+    pub(super) fn new<K: Kind>(base: u64, stride: usize, count: usize, mapped: usize) -> Self {
         Self {
             process: process_token(),
             kind: K::CODE.0,
             base,
             stride: stride as u64,
             count: count as u64,
+            mapped: mapped as u64,
         }
     }
 
-    /// The form that travels: five little-endian words.
+    /// The form that travels: six little-endian words.
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         let words = [
             self.process,
@@ -51,6 +56,7 @@ impl ArenaRecord {
             self.base,
             self.stride,
             self.count,
+            self.mapped,
         ];
         let mut bytes = [0; Self::BYTES];
         for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -74,6 +80,7 @@ impl ArenaRecord {
             base: words.next()?,
             stride: words.next()?,
             count: words.next()?,
+            mapped: words.next()?,
         })
     }
 }
@@ -88,38 +95,14 @@ pub struct PeerArena<K: Kind> {
 }
 
 impl<K: Kind> PeerArena<K> {
-    /// Accepts a peer's record of the arena that corresponds to `own`: same kind, same cut, an address of this process.
+    /// Accepts the record that a peer in this process gave of the arena that corresponds to `own`: same kind, same cut, an
+    /// address of this process.
     pub fn accept(record: &ArenaRecord, own: &Arena<K>) -> Result<Self> {
-        let refuse = |why: String| {
-            Err(Error::Refused {
-                operation: "PeerArena::accept",
-                why,
-            })
-        };
-        if K::PEERS.is_none() {
-            return refuse(format!("{} memory is never shared", K::NAME));
-        }
-        if record.kind != K::CODE.0 {
-            return refuse(format!(
-                "a peer's record is of {:?} memory where {} memory was expected: ranks run different versions",
-                RangeKind(record.kind),
-                K::NAME
-            ));
-        }
+        check(record, own)?;
         if record.process != process_token() {
             return refuse(format!(
                 "a peer's {} memory belongs to another process: its address means nothing here",
                 K::NAME
-            ));
-        }
-        if (record.stride, record.count) != (own.stride() as u64, own.count() as u64) {
-            return refuse(format!(
-                "a peer has {} ranges of {} bytes of {} memory, this rank {} of {}: contracts differ",
-                record.count,
-                record.stride,
-                K::NAME,
-                own.count(),
-                own.stride()
             ));
         }
         let bytes = own.stride() as u64 * own.count() as u64;
@@ -144,12 +127,41 @@ impl<K: Kind> PeerArena<K> {
                 mine.base
             ));
         }
-        Ok(Self {
-            base: record.base,
+        Ok(Self::at(record.base, own))
+    }
+
+    /// Maps the arena that a peer in another process gave a record and a descriptor of, and that corresponds to `own`:
+    /// same kind, same cut. This rank's device gets the right that the kind allows to peers. The mapping must outlive
+    /// every use of the result.
+    pub(crate) fn import(
+        record: &ArenaRecord,
+        own: &Arena<K>,
+        descriptor: OwnedFd,
+    ) -> Result<(Self, Imported)> {
+        let access = check(record, own)?;
+        let bytes = own.stride() * own.count();
+        let mapped = usize::try_from(record.mapped).ok();
+        let Some((mapped, start)) =
+            mapped.and_then(|mapped| Some((mapped, mapped.checked_sub(bytes)?)))
+        else {
+            return refuse(format!(
+                "a peer's {} memory has {} bytes, which do not hold the ranges' {bytes}",
+                K::NAME,
+                record.mapped
+            ));
+        };
+        let memory = GuardedMapping::import(own.device(), descriptor, mapped, access)?;
+        let seen = Self::at(memory.base() + start as u64, own);
+        Ok((seen, Imported { memory }))
+    }
+
+    fn at(base: u64, own: &Arena<K>) -> Self {
+        Self {
+            base,
             stride: own.stride(),
             count: own.count(),
             _kind: PhantomData,
-        })
+        }
     }
 
     /// The peer's range `index`; an error past the last.
@@ -169,6 +181,52 @@ impl<K: Kind> PeerArena<K> {
             bytes: self.stride,
         })
     }
+}
+
+/// Another process's memory, mapped here between guards. Dropping it unmaps it.
+#[derive(Debug)]
+pub(crate) struct Imported {
+    memory: GuardedMapping,
+}
+
+impl Imported {
+    /// Unmaps it. After a failure what is left stays, and a later call goes on there. Afterwards no kernel may use an
+    /// address of it.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.memory.close()
+    }
+}
+
+fn refuse<T>(why: String) -> Result<T> {
+    Err(Error::Refused {
+        operation: "PeerArena::accept",
+        why,
+    })
+}
+
+/// Compares kind and cut of a peer's arena with the own one's. What peers may do in memory of the kind.
+fn check<K: Kind>(record: &ArenaRecord, own: &Arena<K>) -> Result<Access> {
+    let Some(access) = K::PEERS else {
+        return refuse(format!("{} memory is never shared", K::NAME));
+    };
+    if record.kind != K::CODE.0 {
+        return refuse(format!(
+            "a peer's record is of {:?} memory where {} memory was expected: ranks run different versions",
+            RangeKind(record.kind),
+            K::NAME
+        ));
+    }
+    if (record.stride, record.count) != (own.stride() as u64, own.count() as u64) {
+        return refuse(format!(
+            "a peer has {} ranges of {} bytes of {} memory, this rank {} of {}: contracts differ",
+            record.count,
+            record.stride,
+            K::NAME,
+            own.count(),
+            own.stride()
+        ));
+    }
+    Ok(access)
 }
 
 /// A part of another rank's memory of one kind.

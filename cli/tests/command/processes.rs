@@ -1,0 +1,150 @@
+//! Ranks as processes: what ends when something is killed, and what is left.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use safetensors::SafeTensors;
+
+use super::files::Folder;
+use super::run::Run;
+
+/// Nothing here takes nearly as long.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Waits until `done` gives something.
+fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        match done() {
+            Some(value) => return value,
+            None => assert!(begin.elapsed() < HANG, "never {what}"),
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Process of rank `rank` of this run, once it is there.
+fn process_of(run: &Child, rank: u32) -> Pid {
+    until("started", || {
+        let list = format!("/proc/{0}/task/{0}/children", run.id());
+        let children = fs::read_to_string(list).ok()?;
+        children.split_whitespace().find_map(|child| {
+            let line = fs::read_to_string(format!("/proc/{child}/cmdline")).ok()?;
+            let words: Vec<&str> = line.split('\0').collect();
+            let at = words.iter().position(|word| *word == "--as-rank")?;
+            let found = words.get(at + 1) == Some(&rank.to_string().as_str());
+            found.then(|| Pid::from_raw(child.parse().ok()?))?
+        })
+    })
+}
+
+fn is_alive(process: Pid) -> bool {
+    // One that has ended and was not waited for has no memory any more.
+    let path = format!("/proc/{}/statm", process.as_raw_nonzero());
+    fs::read_to_string(path).is_ok_and(|sizes| !sizes.starts_with("0 "))
+}
+
+/// A run that would take hours, whose folder for the ranks is in `folder`.
+fn endless(folder: &Folder) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        .args(["decode", "--driver", "emulated", "--replays", "10000000"])
+        .env("TMPDIR", folder.path(""))
+        .env("RUST_LOG", "off")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs")
+}
+
+/// Waits until the ranks have met: their folder has come and gone.
+fn met(folder: &Folder) {
+    until("met", || (!folder.names().is_empty()).then_some(()));
+    until("met", || folder.names().is_empty().then_some(()));
+}
+
+/// Kills a rank and checks that the run ends as it should.
+fn killed(folder: &Folder, run: Child, victim: u32) {
+    let all: Vec<Pid> = (0..4).map(|rank| process_of(&run, rank)).collect();
+    kill_process(all[victim as usize], Signal::KILL).unwrap();
+    let begin = Instant::now();
+    let ended = run.wait_with_output().unwrap();
+    assert!(begin.elapsed() < HANG);
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let words = format!("rank {victim}: it was killed by signal 9");
+    assert!(said.contains(&words), "{said}");
+    assert_eq!(ended.stdout, b"");
+    assert!(!all.into_iter().any(is_alive));
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
+fn a_rank_that_is_killed_at_its_start_ends_the_run_by_name() {
+    let folder = Folder::new("killed-early");
+    let run = endless(&folder);
+    process_of(&run, 3);
+    killed(&folder, run, 3);
+}
+
+#[test]
+fn a_rank_that_is_killed_between_replays_ends_the_run_by_name() {
+    for victim in [0, 2] {
+        let folder = Folder::new(&format!("killed-{victim}"));
+        let run = endless(&folder);
+        met(&folder);
+        thread::sleep(Duration::from_millis(700));
+        killed(&folder, run, victim);
+    }
+}
+
+#[test]
+fn ranks_die_with_the_command() {
+    let folder = Folder::new("orphans");
+    let mut run = endless(&folder);
+    let all: Vec<Pid> = (0..4).map(|rank| process_of(&run, rank)).collect();
+    met(&folder);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    until("gone", || {
+        (!all.iter().any(|&process| is_alive(process))).then_some(())
+    });
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
+fn a_missing_folder_for_the_ranks_to_meet_in_is_refused() {
+    let folder = Folder::new("nowhere");
+    let run = Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        .args(["decode", "--driver", "emulated"])
+        .env("TMPDIR", folder.path("absent"))
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("no folder for the ranks to meet in"),
+        "{said}"
+    );
+    assert!(said.contains("set TMPDIR"), "{said}");
+}
+
+#[test]
+fn threads_and_processes_give_the_same_bits() {
+    let folder = Folder::new("roles");
+    let output = |role: &[&str], processes: bool| {
+        let path = folder.path("output");
+        let args = ["--replays", "2", "--batch", "2", "--output", &path];
+        let report = Run::json(&[&args[..], role].concat());
+        assert_eq!(report["processes"], processes);
+        let file = fs::read(&path).unwrap();
+        let tensors = SafeTensors::deserialize(&file).unwrap();
+        let bytes = |name: &str| tensors.tensor(name).unwrap().data().to_vec();
+        [bytes("b2.layer0.output"), bytes("b2.layer0.expected")]
+    };
+    // Not `assert_eq`, which would print all of it.
+    assert!(output(&[], true) == output(&["--threads"], false));
+}

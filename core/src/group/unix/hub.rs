@@ -1,0 +1,357 @@
+//! The hub: a thread of rank 0 that collects every rank's part of a round and hands all parts to all.
+//!
+//! It never waits for a single connection. One round is open at a time: a rank can begin the next only after it has the
+//! results of this one.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::frame::{Assembly, Frame, MAX_FRAME, pieces};
+use super::listener::Listener;
+use crate::socket::{self, Received};
+
+/// How long a connection may take to say who it is.
+const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that have not said who they are; what comes beyond waits in the kernel.
+const MAX_GUESTS: usize = 64;
+/// How long results may take to leave after rank 0 has left.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Between two looks when nothing happens.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// A rank, from the hub's side.
+#[derive(Debug, Default)]
+struct Member {
+    /// `None` before it has come, and after it has left.
+    socket: Option<OwnedFd>,
+    has_come: bool,
+    arriving: Assembly,
+    /// Its part of the open round, with the attempt that it belongs to.
+    part: Option<(u64, Vec<u8>)>,
+    /// Whether it has taken back its part of the open round.
+    gave_up: bool,
+    waiting: VecDeque<Arc<[u8]>>,
+}
+
+/// A connection that has not said who it is.
+#[derive(Debug)]
+struct Guest {
+    socket: OwnedFd,
+    until: Instant,
+}
+
+/// The hub's state.
+#[derive(Debug)]
+pub(super) struct Hub {
+    job: String,
+    token: u64,
+    listener: Listener,
+    guests: Vec<Guest>,
+    members: Vec<Member>,
+    round: u64,
+}
+
+impl Hub {
+    /// A hub for `world` ranks, of which rank 0 is at the other end of `first`.
+    pub(super) fn new(
+        job: String,
+        token: u64,
+        world: u32,
+        listener: Listener,
+        first: OwnedFd,
+    ) -> Self {
+        let mut members: Vec<Member> = (0..world).map(|_| Member::default()).collect();
+        members[0].socket = Some(first);
+        members[0].has_come = true;
+        Self {
+            job,
+            token,
+            listener,
+            guests: Vec::new(),
+            members,
+            round: 0,
+        }
+    }
+
+    /// Serves until rank 0 has left.
+    pub(super) fn run(mut self) {
+        while self.members[0].socket.is_some() {
+            if let Err(error) = self.wait(Instant::now() + LOOK) {
+                log::error!("the hub of job '{}' ends: {error}", self.job);
+                return;
+            }
+            self.welcome();
+            for rank in 0..self.members.len() {
+                self.hear(rank);
+            }
+            self.settle();
+            self.flush();
+        }
+        self.take_leave();
+        let until = Instant::now() + FAREWELL;
+        while self.members.iter().any(Member::unsent) && Instant::now() < until {
+            if self.wait(until).is_err() {
+                return;
+            }
+            self.flush();
+        }
+    }
+
+    /// Tells those that still wait for others to come who those are. That rank 0 has left they see by themselves.
+    fn take_leave(&mut self) {
+        let ranks = self.bits(|member| !member.has_come);
+        if ranks > 0 {
+            self.answer(|serial| Frame::Missing { serial, ranks });
+        }
+        self.flush();
+    }
+
+    /// Gives every rank that waits the same answer.
+    fn answer(&mut self, frame: impl Fn(u64) -> Frame) {
+        for member in self.members.iter_mut().filter(|m| m.socket.is_some()) {
+            if let Some((serial, _)) = member.part.take() {
+                member.say(&frame(serial), self.token);
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&self, until: Instant) -> std::io::Result<()> {
+        let mut until = until;
+        let mut all = Vec::new();
+        if self.guests.len() < MAX_GUESTS {
+            all.push(PollFd::new(&self.listener.socket, PollFlags::IN));
+        }
+        for guest in &self.guests {
+            all.push(PollFd::new(&guest.socket, PollFlags::IN));
+            until = until.min(guest.until);
+        }
+        for member in &self.members {
+            if let Some(socket) = &member.socket {
+                let mut events = PollFlags::IN;
+                events.set(PollFlags::OUT, member.unsent());
+                all.push(PollFd::new(socket, events));
+            }
+        }
+        socket::poll(&mut all, until)
+    }
+
+    /// Takes connections, and takes in those that say who they are.
+    fn welcome(&mut self) {
+        while self.guests.len() < MAX_GUESTS {
+            match socket::accept(&self.listener.socket) {
+                Ok(Some(socket)) => match socket::peer(&socket) {
+                    Ok(_) => self.guests.push(Guest {
+                        socket,
+                        until: Instant::now() + HELLO_PATIENCE,
+                    }),
+                    Err(why) => refuse(&socket, why),
+                },
+                Ok(None) => break,
+                Err(error) => {
+                    // Out of descriptors, most likely. The ranks that are there go on.
+                    log::warn!("the hub cannot take a connection: {error}");
+                    std::thread::sleep(Duration::from_millis(10));
+                    break;
+                }
+            }
+        }
+        let now = Instant::now();
+        for guest in std::mem::take(&mut self.guests) {
+            match socket::receive_message(&guest.socket, MAX_FRAME) {
+                Received::Nothing if now < guest.until => self.guests.push(guest),
+                Received::Nothing => refuse(&guest.socket, "it said nothing".to_owned()),
+                Received::End => {}
+                Received::TooLong => refuse(&guest.socket, "that is no greeting".to_owned()),
+                Received::Message(message) => match self.admit(&message) {
+                    Ok(rank) => {
+                        let member = &mut self.members[rank];
+                        member.socket = Some(guest.socket);
+                        member.has_come = true;
+                        member.say(&Frame::Welcome, self.token);
+                    }
+                    Err(why) => refuse(&guest.socket, why),
+                },
+            }
+        }
+    }
+
+    /// The rank of who says this.
+    fn admit(&self, message: &[u8]) -> Result<usize, String> {
+        let Some((_, Frame::Hello { rank, world, job })) = Frame::decode(message) else {
+            return Err("that is no greeting of this version of slabfence".to_owned());
+        };
+        if job != self.job {
+            return Err(format!("this is job '{}', not '{job}'", self.job));
+        }
+        let here = self.members.len() as u64;
+        if world != here {
+            return Err(format!("this job has {here} ranks, not {world}"));
+        }
+        let known = usize::try_from(rank).ok();
+        let Some((rank, member)) =
+            known.and_then(|rank| self.members.get(rank).map(|member| (rank, member)))
+        else {
+            return Err(format!("rank {rank} in a job of {here}"));
+        };
+        if member.has_come {
+            let is = match &member.socket {
+                Some(socket) => match socket::peer(socket) {
+                    Ok(process) => format!("is there already (process {process})"),
+                    Err(_) => "is there already".to_owned(),
+                },
+                None => "has been there and has left".to_owned(),
+            };
+            return Err(format!(
+                "rank {rank} {is}; give every rank a number of its own and every job a name of its own"
+            ));
+        }
+        Ok(rank)
+    }
+
+    /// Reads what a rank has sent.
+    fn hear(&mut self, rank: usize) {
+        while let Some(socket) = &self.members[rank].socket {
+            let understood = match socket::receive_message(socket, MAX_FRAME) {
+                Received::Nothing => return,
+                Received::End => false,
+                Received::TooLong => {
+                    log::warn!("rank {rank} of job '{}' sent too much", self.job);
+                    false
+                }
+                Received::Message(message) => {
+                    let heard = self.take(rank, &message).is_some();
+                    if !heard {
+                        log::warn!("rank {rank} of job '{}' sent garbage", self.job);
+                    }
+                    heard
+                }
+            };
+            if !understood {
+                let member = &mut self.members[rank];
+                member.socket = None;
+                member.waiting.clear();
+            }
+        }
+    }
+
+    /// Acts on a message; `None` for one that a rank would not send.
+    fn take(&mut self, rank: usize, message: &[u8]) -> Option<()> {
+        let (token, frame) = Frame::decode(message)?;
+        if token != self.token {
+            return None;
+        }
+        match frame {
+            Frame::Part {
+                round,
+                serial,
+                piece,
+            } => {
+                if round == self.round {
+                    let member = &mut self.members[rank];
+                    if let Some(part) = member.arriving.add(&piece).ok()? {
+                        member.part = Some((serial, part));
+                        member.gave_up = false;
+                    }
+                    return Some(());
+                }
+                // The round was completed by an attempt that the rank had given up without an answer.
+                (round < self.round).then_some(())
+            }
+            Frame::Withdraw { round, serial } => {
+                let member = &mut self.members[rank];
+                let current = member.part.as_ref().is_some_and(|(of, _)| *of == serial);
+                // Else the answer is under way already.
+                if round == self.round && current && !self.complete() {
+                    let ranks = self.missing();
+                    let member = &mut self.members[rank];
+                    member.part = None;
+                    member.gave_up = true;
+                    member.say(&Frame::Missing { serial, ranks }, self.token);
+                }
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn complete(&self) -> bool {
+        self.members.iter().all(|member| member.part.is_some())
+    }
+
+    /// Who keeps the round from its end: the ranks that never brought a part, or else those that took theirs back.
+    fn missing(&self) -> u64 {
+        match self.bits(|member| member.part.is_none() && !member.gave_up) {
+            0 => self.bits(|member| member.part.is_none()),
+            ranks => ranks,
+        }
+    }
+
+    fn bits(&self, is: impl Fn(&Member) -> bool) -> u64 {
+        let members = self.members.iter().enumerate();
+        members
+            .filter(|(_, member)| is(member))
+            .fold(0, |bits, (rank, _)| bits | 1 << rank)
+    }
+
+    /// Ends the round if every part is there, and every attempt at it if one will never come.
+    fn settle(&mut self) {
+        if self.complete() {
+            let round = self.round;
+            for rank in 0..self.members.len() {
+                let part = self.members[rank].part.take();
+                self.members[rank].gave_up = false;
+                for piece in pieces(&part.map(|(_, part)| part).unwrap_or_default()) {
+                    let rank = rank as u64;
+                    let frame = Frame::Result { round, rank, piece }.encode(self.token);
+                    let frame: Arc<[u8]> = frame.into();
+                    for member in self.members.iter_mut().filter(|m| m.socket.is_some()) {
+                        member.waiting.push_back(Arc::clone(&frame));
+                    }
+                }
+            }
+            self.round += 1;
+            return;
+        }
+        let ranks =
+            self.bits(|member| member.has_come && member.socket.is_none() && member.part.is_none());
+        // Without rank 0 there is nobody to answer for: see `take_leave`.
+        if ranks > 0 && self.members[0].socket.is_some() {
+            self.answer(|serial| Frame::Left { serial, ranks });
+        }
+    }
+
+    fn flush(&mut self) {
+        for member in &mut self.members {
+            while let (Some(socket), Some(message)) = (&member.socket, member.waiting.front()) {
+                match socket::send_message(socket, message) {
+                    Ok(true) => drop(member.waiting.pop_front()),
+                    Ok(false) => break,
+                    // What it had sent before it closed is read first; that ends it.
+                    Err(_) => member.waiting.clear(),
+                }
+            }
+        }
+    }
+}
+
+impl Member {
+    fn say(&mut self, frame: &Frame, token: u64) {
+        self.waiting.push_back(frame.encode(token).into());
+    }
+
+    fn unsent(&self) -> bool {
+        self.socket.is_some() && !self.waiting.is_empty()
+    }
+}
+
+/// Sends a connection away, with the reason if it can still hear it.
+fn refuse(guest: &OwnedFd, why: String) {
+    log::warn!("a connection was refused: {why}");
+    // Whoever has gone need not know.
+    let _ = socket::send_message(guest, &Frame::Refused { why }.encode(0));
+}

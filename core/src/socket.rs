@@ -1,0 +1,195 @@
+//! Unix SEQPACKET sockets: messages keep their bounds, and each end knows the other's user and process.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use rustix::event::{PollFd, Timespec};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    recv, recvmsg, send, sendmsg, socket_with,
+};
+
+/// Most descriptors in one message.
+pub(crate) const MAX_DESCRIPTORS: usize = 8;
+
+/// What there was to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// One message, whole.
+    Message(Vec<u8>),
+    /// A message longer than allowed; it is lost.
+    TooLong,
+    /// Nothing yet.
+    Nothing,
+    /// The other end is closed.
+    End,
+}
+
+/// One message with descriptors.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    /// Its bytes.
+    pub message: Vec<u8>,
+    /// Copies of the sender's descriptors.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// A socket that never blocks and is not inherited by programs that this process starts.
+pub(crate) fn new() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    Ok(socket)
+}
+
+/// Connects to an address. Never waits: a listener with a full queue is [`io::ErrorKind::WouldBlock`].
+pub(crate) fn connect(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
+    let socket = new()?;
+    rustix::net::connect(&socket, address)?;
+    Ok(socket)
+}
+
+/// The next connection, if there is one.
+pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    match rustix::net::accept_with(listener, flags) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends one message, or tells with `false` that there is no room for it now.
+pub(crate) fn send_message(socket: &OwnedFd, message: &[u8]) -> io::Result<bool> {
+    match send(socket, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes one message of at most `limit` bytes.
+pub(crate) fn receive_message(socket: &OwnedFd, limit: usize) -> Received {
+    let mut message = vec![0; limit];
+    loop {
+        // TRUNC: the answer is the message's length, whatever fitted.
+        let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+        match recv(socket, &mut message[..], flags) {
+            Ok((_, 0)) => return Received::End,
+            Ok((_, length)) if length > limit => return Received::TooLong,
+            Ok((_, length)) => {
+                message.truncate(length);
+                return Received::Message(message);
+            }
+            Err(Errno::AGAIN) => return Received::Nothing,
+            // The other end left something unread when it closed. The kernel says so once, and before it hands out what
+            // the other end had sent.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(_) => return Received::End,
+        }
+    }
+}
+
+/// Sends one message with descriptors, which the other end gets copies of. `false`: there is no room for it now.
+pub(crate) fn send_descriptors(
+    socket: &OwnedFd,
+    message: &[u8],
+    descriptors: &[OwnedFd],
+) -> io::Result<bool> {
+    let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::Error::other(format!(
+            "{} descriptors in one message; at most {MAX_DESCRIPTORS} are possible",
+            descriptors.len()
+        )));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    match sendmsg(socket, &[IoSlice::new(message)], &mut control, flags) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes one message with exactly `count` descriptors; `None` when there is nothing yet.
+///
+/// # Errors
+///
+/// In words, for any other number, a message of more than `limit` bytes, and a closed connection. What descriptors came
+/// are closed.
+pub(crate) fn receive_descriptors(
+    socket: &OwnedFd,
+    limit: usize,
+    count: usize,
+) -> Result<Option<Delivery>, String> {
+    let mut message = vec![0; limit];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut into = [IoSliceMut::new(&mut message)];
+    let received = match recvmsg(socket, &mut into, &mut control, flags) {
+        Ok(received) => received,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+        Err(error) => return Err(format!("nothing can be read: {error}")),
+    };
+    let descriptors: Vec<OwnedFd> = control
+        .drain()
+        .filter_map(|part| match part {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    // Beyond the space the kernel hands out none and says so; also when this process can open no more.
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(format!(
+            "only {} of the descriptors arrived; too many were sent, or this process has too many open (ulimit -n)",
+            descriptors.len()
+        ));
+    }
+    if received.flags.contains(ReturnFlags::TRUNC) {
+        return Err(format!("more than {limit} bytes"));
+    }
+    if received.bytes == 0 {
+        return Err("it is closed".to_owned());
+    }
+    if descriptors.len() != count {
+        return Err(format!("{} descriptors, not {count}", descriptors.len()));
+    }
+    message.truncate(received.bytes);
+    Ok(Some(Delivery {
+        message,
+        descriptors,
+    }))
+}
+
+/// Waits until one of these can go on, at the longest until `deadline`.
+pub(crate) fn poll(sockets: &mut [PollFd<'_>], deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec {
+        tv_sec: left.as_secs().min(1 << 30) as i64,
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    match rustix::event::poll(sockets, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The process at the other end, if it is of this process's user.
+pub(crate) fn peer(socket: &OwnedFd) -> Result<u32, String> {
+    let other = rustix::net::sockopt::socket_peercred(socket)
+        .map_err(|error| format!("its user cannot be told: {error}"))?;
+    let (theirs, mine) = (other.uid.as_raw(), rustix::process::geteuid().as_raw());
+    if theirs != mine {
+        return Err(format!(
+            "it is of user {theirs}, and this process of user {mine}"
+        ));
+    }
+    Ok(other.pid.as_raw_nonzero().get().unsigned_abs())
+}
