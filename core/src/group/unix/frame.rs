@@ -10,6 +10,8 @@ pub(super) const PIECE: usize = 32 << 10;
 pub(super) const MAX_FRAME: usize = PIECE + 128;
 /// Longest part of a rank in one exchange.
 pub(super) const MAX_PART: usize = 4 << 20;
+/// Serial number of an answer to whichever attempt comes next.
+pub(super) const ANY_ATTEMPT: u64 = u64::MAX;
 /// Longest words of a refusal.
 const MAX_WORDS: usize = 1024;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::frame::{Assembly, Frame, MAX_FRAME, pieces};
+use super::frame::{ANY_ATTEMPT, Assembly, Frame, MAX_FRAME, pieces};
 use super::listener::Listener;
 use crate::socket::{self, Received};
 
@@ -53,6 +53,8 @@ pub(super) struct Hub {
     guests: Vec<Guest>,
     members: Vec<Member>,
     round: u64,
+    /// The ranks that everybody has been told have left.
+    told: u64,
 }
 
 impl Hub {
@@ -74,6 +76,7 @@ impl Hub {
             guests: Vec::new(),
             members,
             round: 0,
+            told: 0,
         }
     }
 
@@ -320,9 +323,19 @@ impl Hub {
         let ranks =
             self.bits(|member| member.has_come && member.socket.is_none() && member.part.is_none());
         // Without rank 0 there is nobody to answer for: see `take_leave`.
-        if ranks > 0 && self.members[0].socket.is_some() {
-            self.answer(|serial| Frame::Left { serial, ranks });
+        if ranks == 0 || self.members[0].socket.is_none() {
+            return;
         }
+        if ranks & !self.told != 0 {
+            // Those that do not wait yet hear it too: when they ask, whoever heard it first may have left in its turn,
+            // the hub's own rank among them, and be taken for the cause.
+            self.told |= ranks;
+            for member in self.members.iter_mut().filter(|m| m.socket.is_some()) {
+                let serial = member.part.take().map_or(ANY_ATTEMPT, |(serial, _)| serial);
+                member.say(&Frame::Left { serial, ranks }, self.token);
+            }
+        }
+        self.answer(|serial| Frame::Left { serial, ranks });
     }
 
     fn flush(&mut self) {

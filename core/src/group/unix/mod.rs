@@ -287,9 +287,14 @@ impl UnixBootstrap {
             Frame::Missing { ranks, .. } => Some(Err(BootstrapError::Timeout {
                 missing: self.ranks(ranks),
             })),
-            Frame::Left { ranks, .. } => Some(Err(BootstrapError::Left {
-                ranks: self.ranks(ranks),
-            })),
+            Frame::Left { ranks, .. } => {
+                let error = BootstrapError::Left {
+                    ranks: self.ranks(ranks),
+                };
+                // No later attempt can succeed, and none may take a rank that leaves because of this for the cause.
+                line.broken = Some(error.clone());
+                Some(Err(error))
+            }
             _ => Some(self.garbage(line)),
         }
     }
