@@ -135,8 +135,11 @@ fn drain(device: &Device, limit: Duration) -> Result<()> {
     thread::Builder::new()
         .name("slabfence-drain".to_owned())
         .spawn(move || {
+            let result = waiting.synchronize();
+            // First: whoever has the result may count on nothing being left of the device.
+            drop(waiting);
             // The receiver is gone when the limit has passed; nobody wants the result then.
-            let _ = done.send(waiting.synchronize());
+            let _ = done.send(result);
         })
         .map_err(|error| refuse(format!("no thread to wait on: {error}")))?;
     wait.recv_timeout(limit).unwrap_or_else(|error| {
