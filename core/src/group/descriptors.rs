@@ -15,7 +15,7 @@ use rustix::net::SocketAddrUnix;
 use super::wire::{Reader, Writer};
 use super::{Group, PeerIndex, Rank};
 use crate::error::{Error, Result};
-use crate::socket;
+use crate::socket::{self, Peer};
 
 /// First word of every message: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"slabfds1");
@@ -129,8 +129,8 @@ impl Group {
                 .finish();
             loop {
                 let sent = socket::connect(&there).and_then(|connection| {
-                    let other = socket::peer(&connection).map_err(std::io::Error::other)?;
-                    log::debug!("handing memory to {}, process {other}", peer.rank());
+                    let other = Peer::of(&connection).map_err(std::io::Error::other)?;
+                    log::debug!("handing memory to {}, {other}", peer.rank());
                     socket::send_descriptors(&connection, &message, mine)
                 });
                 match sent {
@@ -172,7 +172,7 @@ impl Group {
             let mut all: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
             socket::poll(&mut all, deadline).or_else(failed)?;
             while let Some(guest) = socket::accept(&door.listener).or_else(failed)? {
-                match socket::peer(&guest) {
+                match Peer::of(&guest) {
                     // The longest without a word goes first.
                     Ok(_) if guests.len() == MAX_GUESTS => drop(guests.remove(0)),
                     Ok(_) => {}
