@@ -1,6 +1,7 @@
 //! The emulated machine: its state, and the handle that owns it.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -190,10 +191,15 @@ impl std::error::Error for MachineError {}
 ///
 /// After the drop its function table answers `CUDA_ERROR_DEINITIALIZED`, until a later machine takes the slot: do not
 /// keep a table longer than its machine.
+///
+/// In a forked child of its process a machine has no threads: its driver must not be called there, and its drop does
+/// nothing.
 pub struct Machine {
     shared: Arc<Shared>,
     slot: usize,
     threads: Vec<JoinHandle<()>>,
+    /// The process that the threads are in.
+    process: u32,
 }
 
 impl Machine {
@@ -210,6 +216,7 @@ impl Machine {
             shared,
             slot,
             threads,
+            process: std::process::id(),
         };
         for (name, body) in [
             ("emu-runner", runner::run as fn(&Shared)),
@@ -260,6 +267,11 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
+        if std::process::id() != self.process {
+            // A forked child: the threads are the parent's, and whoever held a lock at the fork holds it here for ever.
+            mem::forget(mem::take(&mut self.threads));
+            return;
+        }
         self.shared.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {

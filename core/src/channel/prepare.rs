@@ -12,6 +12,7 @@ use crate::hash::Fnv1a;
 use crate::layout::LocalBlock;
 
 use super::agreement::Failures;
+use super::announce::Teller;
 use super::header::Source;
 use super::lane::Lane;
 use super::pool::{Pool, settle};
@@ -101,7 +102,15 @@ impl Pool {
         })?;
         // Zero would say "no channel".
         let channel = Fnv1a::new().text(&name).finish().max(1);
-        memory.announce(index, channel, &shared.cut, &shared.group)?;
+        let teller = Teller {
+            driver: shared.device.driver(),
+            cut: &shared.cut,
+            index,
+            channel,
+        };
+        teller.own(memory, shared.group.me())?;
+        let mut peers = shared.peers.iter();
+        peers.try_for_each(|peer| teller.imported(peer))?;
         let epoch = FIRST_EPOCH.to_le_bytes();
         memory
             .local
