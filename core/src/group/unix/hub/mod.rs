@@ -96,9 +96,12 @@ impl Hub {
         }
     }
 
-    /// Tells those that still wait for others to come who those are. That rank 0 has left they see by themselves.
+    /// Tells those that still wait for others to come who those are. That rank 0 has left they see by themselves, and is no
+    /// more than that if it has waited in vain.
     fn take_leave(&mut self) {
-        let ranks = self.bits(|member| !member.has_come);
+        let gave_up = self.members[0].gave_up;
+        let ranks = self
+            .bits(|member| !member.has_come || gave_up && member.part.is_none() && !member.gave_up);
         if ranks > 0 {
             self.answer(|serial| Frame::Missing { serial, ranks });
         }
@@ -239,11 +242,24 @@ impl Hub {
             self.round += 1;
             return;
         }
-        let ranks = self
-            .bits(|member| member.has_come && member.connection.is_none() && member.part.is_none());
+        let left = |member: &Member| {
+            member.has_come && member.connection.is_none() && member.part.is_none()
+        };
         // Without rank 0 there is nobody to answer for: see `take_leave`.
-        if ranks == 0 || self.members[0].connection.is_none() {
+        if self.bits(left) == 0 || self.members[0].connection.is_none() {
             return;
+        }
+        let mut ranks = self.bits(|member| left(member) && !member.gave_up);
+        if ranks == 0 {
+            // Whoever waited in vain and then left is not the cause.
+            let absent = self.bits(|member| member.part.is_none() && !member.gave_up);
+            if absent != 0 {
+                return self.answer(|serial| Frame::Missing {
+                    serial,
+                    ranks: absent,
+                });
+            }
+            ranks = self.bits(left);
         }
         if ranks & !self.told != 0 {
             // Those that do not wait yet hear it too: when they ask, whoever heard it first may have left in its turn,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use super::super::join::MAX_JOB;
@@ -28,10 +29,14 @@ fn only_the_user_may_reach_the_socket_which_goes_with_the_hub() {
 #[test]
 fn all_ranks_learn_who_did_not_come() {
     let folder = Folder::new();
-    let outcomes = on_ranks(4, |rank| match rank {
-        2 => None,
-        // Whoever waits longest learns it too, though the hub has gone.
-        rank => Some(join(&folder, rank, 4, 300 + 100 * u64::from(rank)).unwrap_err()),
+    let started = &Barrier::new(4);
+    let outcomes = on_ranks(4, |rank| {
+        started.wait();
+        match rank {
+            2 => None,
+            // Whoever waits longest learns it too, though the hub has gone.
+            rank => Some(join(&folder, rank, 4, 2000 + 300 * u64::from(rank)).unwrap_err()),
+        }
     });
     for error in outcomes.into_iter().flatten() {
         let Error::Timeout { what, missing } = error else {
@@ -50,7 +55,7 @@ fn without_a_hub_rank_0_is_missing() {
         panic!("joined nobody");
     };
     assert_eq!(missing, ranks(&[0]));
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

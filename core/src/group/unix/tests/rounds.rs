@@ -33,7 +33,7 @@ fn a_timeout_names_the_missing_ranks_and_the_round_can_be_tried_again() {
     on_ranks(3, |rank| {
         let member = join(&folder, rank, 3, 10_000).unwrap();
         if rank < 2 {
-            let missing = member.all_gather(b"early", soon(200)).unwrap_err();
+            let missing = member.all_gather(b"early", soon(2000)).unwrap_err();
             let expected = ranks(&[2]);
             assert_eq!(missing, BootstrapError::Timeout { missing: expected });
             first.fetch_add(1, Ordering::SeqCst);
@@ -73,6 +73,37 @@ fn a_rank_that_leaves_wakes_the_others_at_once_with_its_name() {
             assert_eq!(error, BootstrapError::Left { ranks });
         }
         assert_eq!(folder.files(), 0);
+    }
+}
+
+#[test]
+fn a_rank_that_waited_in_vain_and_left_is_not_the_one_that_is_missing() {
+    for leaver in 0..2 {
+        let folder = Folder::new();
+        let (left, heard) = (&AtomicU32::new(0), &AtomicU32::new(0));
+        on_ranks(3, |rank| {
+            let member = join(&folder, rank, 3, 10_000).unwrap();
+            if rank == 2 {
+                // It never comes, and is there all the time.
+                return reaches(heard, 2);
+            }
+            let patience = if rank == leaver { 2000 } else { 60_000 };
+            let error = member.all_gather(b"x", soon(patience)).unwrap_err();
+            let missing = ranks(&[2]);
+            assert_eq!(
+                error,
+                BootstrapError::Timeout { missing },
+                "leaver {leaver}"
+            );
+            if rank == leaver {
+                drop(member);
+                left.fetch_add(1, Ordering::SeqCst);
+            } else {
+                // The other's end is what woke this rank.
+                reaches(left, 1);
+            }
+            heard.fetch_add(1, Ordering::SeqCst);
+        });
     }
 }
 
