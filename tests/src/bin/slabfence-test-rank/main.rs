@@ -29,7 +29,7 @@ fn main() -> Outcome {
     if part.name == "never" {
         stand::until_told()?;
     }
-    let deadline = Instant::now() + part.patience();
+    let deadline = Instant::now() + part.patience_to_join();
     let (rank, folder) = (Rank(part.rank), Path::new(&part.folder));
     match UnixBootstrap::join(folder, "job", rank, part.world, deadline) {
         Err(error) => println!("join: {error}"),

@@ -51,10 +51,18 @@ impl Part {
         }
     }
 
-    /// How long this rank waits for the others.
+    /// How long this rank waits for the others to join.
+    pub fn patience_to_join(&self) -> Duration {
+        match self.name.as_str() {
+            "never" => SHORT_PATIENCE,
+            _ => PATIENCE,
+        }
+    }
+
+    /// How long it waits for the others in each later step.
     pub fn patience(&self) -> Duration {
         match self.name.as_str() {
-            "never" | "absent" => SHORT_PATIENCE,
+            "absent" => SHORT_PATIENCE,
             _ => PATIENCE,
         }
     }

@@ -13,10 +13,10 @@ use slabfence_emu::Machine;
 use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
-use super::Outcome;
 use super::forked;
 use super::part::Part;
 use super::stand::{self, Standing};
+use super::{Outcome, PATIENCE};
 
 /// Rounds of an undisturbed run.
 const ROUNDS: u32 = 30;
@@ -33,7 +33,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         Ok(group.with_timeout(part.patience()))
     };
     // A rank that has not joined yet when the others end meets nobody, and cannot know why.
-    group(&bootstrap)?.verdict("all have joined", &Ok(()))?;
+    group(&bootstrap)?
+        .with_timeout(PATIENCE)
+        .verdict("all have joined", &Ok(()))?;
     match part.name.as_str() {
         "die-in-setup" if part.is_victim() && part.step == 0 => stand::until_killed(),
         "die-in-setup" if part.is_victim() => {
