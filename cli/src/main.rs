@@ -10,6 +10,7 @@ mod ranks;
 mod tensor;
 
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -55,23 +56,26 @@ fn main() -> ExitCode {
 
 /// Prints what came of a command, and gives its exit status.
 fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: bool) -> ExitCode {
-    match outcome {
+    let (text, code) = match &outcome {
         Ok((ok, report)) => {
-            match json {
-                true => println!("{}", serde_json::json!(report)),
-                false => println!("{report}"),
-            }
-            ExitCode::from(u8::from(!ok))
+            let text = match json {
+                true => serde_json::json!(report).to_string(),
+                false => report.to_string(),
+            };
+            (Some(text), ExitCode::from(u8::from(!ok)))
         }
         Err(failure) => {
-            if json {
-                println!(
-                    "{}",
-                    serde_json::json!({ "ok": false, "error": failure.to_string() })
-                );
-            }
             eprintln!("slabfence: {failure}");
-            failure.exit_code()
+            let object = || serde_json::json!({ "ok": false, "error": failure.to_string() });
+            (json.then(|| object().to_string()), failure.exit_code())
         }
+    };
+    // Not `println!`, which panics on a full disk or a closed pipe.
+    match text.map(|text| writeln!(std::io::stdout(), "{text}")) {
+        Some(Err(error)) => {
+            eprintln!("slabfence: standard output cannot be written: {error}");
+            ExitCode::FAILURE
+        }
+        Some(Ok(())) | None => code,
     }
 }

@@ -1,6 +1,7 @@
 //! The emulated machine: its state, and the handle that owns it.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -190,10 +191,15 @@ impl std::error::Error for MachineError {}
 ///
 /// After the drop its function tables answer `CUDA_ERROR_DEINITIALIZED`. A process has places for a few machines: a place
 /// is free again when the machine and all its function tables are dropped.
+///
+/// In a forked child of its process a machine has no threads: its driver must not be called there, and its drop does
+/// nothing.
 pub struct Machine {
     shared: Arc<Shared>,
     lease: Arc<Lease>,
     threads: Vec<JoinHandle<()>>,
+    /// The process that the threads are in.
+    process: u32,
 }
 
 impl Machine {
@@ -210,6 +216,7 @@ impl Machine {
             shared,
             lease,
             threads,
+            process: std::process::id(),
         };
         for (name, body) in [
             ("emu-runner", runner::run as fn(&Shared)),
@@ -260,6 +267,11 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
+        if std::process::id() != self.process {
+            // A forked child: the threads are the parent's, and whoever held a lock at the fork holds it here for ever.
+            mem::forget(mem::take(&mut self.threads));
+            return;
+        }
         self.shared.stop();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {

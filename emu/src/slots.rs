@@ -38,6 +38,8 @@ fn slots() -> MutexGuard<'static, [Slot; COUNT]> {
 #[derive(Debug)]
 pub(crate) struct Lease {
     index: usize,
+    /// The process that claimed it. In a forked child the list may be locked for ever, and is nobody's.
+    process: u32,
 }
 
 impl Lease {
@@ -54,6 +56,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         slots()[self.index] = Slot::Free;
         FREED.notify_one();
     }
@@ -79,7 +84,8 @@ pub(crate) fn claim(
     };
     let shared = make(index).map_err(|error| MachineError::Host(error.to_string()))?;
     all[index] = Slot::Taken(shared.clone());
-    Ok((Arc::new(Lease { index }), shared))
+    let process = std::process::id();
+    Ok((Arc::new(Lease { index, process }), shared))
 }
 
 /// Whether the machine with this id still lives.

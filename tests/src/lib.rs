@@ -1,5 +1,6 @@
 //! Multi-rank integration tests of slabfence on the emulated machine.
 
+pub mod addresses;
 pub mod arithmetic;
 pub mod exchange;
 pub mod graphs;

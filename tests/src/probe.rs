@@ -1,11 +1,8 @@
 //! Two small kernels for tests of memory: one stores a word, one copies a word.
 
-use slabfence::channel::Contract;
 use slabfence::driver::{Device, DeviceBuffer, DevicePtr, Driver, Kernel, Module, Stream};
 use slabfence::layout::{DeviceStruct, Field};
 use slabfence_emu::{Machine, Profile};
-
-use crate::ranks::on_ranks;
 
 const PTX: &str = "
 .version 8.0
@@ -125,21 +122,4 @@ impl Probe {
 pub fn is_illegal_address(error: &slabfence::Error) -> bool {
     use slabfence::sys::CUresult;
     matches!(error, slabfence::Error::Driver(error) if error.code == CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)
-}
-
-/// Warp-instructions that two ranks execute to create `pools` pools each, one after the other, and to close them again:
-/// set-up reads the devices' clocks.
-///
-/// # Panics
-///
-/// When a pool cannot be created: these are tests.
-pub fn executed_by_set_up(pools: u32) -> u64 {
-    let (machine, driver) = machine(2);
-    for _ in 0..pools {
-        on_ranks(&driver, 2, |member| {
-            let pool = member.pool(&Contract::new(2, 16, 16, 1));
-            pool.expect("a pool").close().expect("a closed pool");
-        });
-    }
-    machine.executed()
 }

@@ -1,18 +1,22 @@
-//! Ranks as processes: starting, watching and killing them.
+//! Ranks as processes: starting, watching and killing them, and what they leave.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// No scenario takes nearly as long; one that does hangs.
-const HANG: Duration = Duration::from_secs(100);
+const HANG: Duration = Duration::from_secs(200);
 /// What a rank prints when it stands where the scenario wants it.
 pub const READY: &str = "ready";
+/// How the emulated machine's memory files are called.
+const MEMORY: &str = "/memfd:slabfence-emu-device-";
 
 /// A folder of its own for a test, removed at its end.
 #[derive(Debug)]
@@ -65,8 +69,10 @@ impl Drop for Folder {
 #[derive(Debug)]
 struct Process {
     child: Child,
+    input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Option<JoinHandle<String>>,
+    killed: bool,
 }
 
 /// The ranks of one scenario. What still runs at the drop is killed.
@@ -93,19 +99,13 @@ impl Ranks {
     /// # Panics
     ///
     /// When a process cannot be started: these are tests.
-    pub fn start(
-        program: &str,
-        scenario: &str,
-        folder: &Folder,
-        ranks: &[u32],
-        world: u32,
-    ) -> Self {
+    pub fn start(program: &str, scenario: &str, folder: &Path, ranks: &[u32], world: u32) -> Self {
         let processes = ranks.iter().map(|rank| {
             let mut child = Command::new(program)
                 .arg(scenario)
-                .arg(folder.path())
+                .arg(folder)
                 .args([rank.to_string(), world.to_string()])
-                .stdin(Stdio::null())
+                .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()
@@ -123,9 +123,11 @@ impl Ranks {
                 text
             });
             Process {
+                input: child.stdin.take(),
                 child,
                 lines,
                 errors: Some(errors),
+                killed: false,
             }
         });
         Self {
@@ -145,41 +147,74 @@ impl Ranks {
         assert_eq!(line.as_deref(), Ok(READY), "process {index}");
     }
 
+    /// Lets process `index` go on from where it stands.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there any more.
+    pub fn go(&mut self, index: usize) {
+        let input = self.processes[index].input.as_mut();
+        let told = input.map(|input| input.write_all(b"go\n"));
+        told.expect("a pipe").expect("a process that reads");
+    }
+
     /// Kills process `index` (SIGKILL).
     ///
     /// # Panics
     ///
     /// When it cannot be killed.
     pub fn kill(&mut self, index: usize) {
-        let child = &mut self.processes[index].child;
-        child.kill().expect("the child is ours");
+        let process = &mut self.processes[index];
+        process.child.kill().expect("the child is ours");
+        process.killed = true;
     }
 
-    /// Waits for all and tells how they ended.
+    /// Numbers of the memory files that process `index` holds or maps.
+    ///
+    /// # Panics
+    ///
+    /// When that cannot be read.
+    pub fn memory(&self, index: usize) -> BTreeSet<u64> {
+        memory_of(self.processes[index].child.id()).expect("a process of this user")
+    }
+
+    /// Waits for process `index`. Its input is closed before.
+    ///
+    /// # Panics
+    ///
+    /// When it hangs.
+    pub fn ending(&mut self, index: usize) -> Ending {
+        let process = &mut self.processes[index];
+        process.input = None;
+        let mut out = Vec::new();
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now());
+            match process.lines.recv_timeout(left) {
+                Ok(line) => out.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("process {index} hangs: {out:?}"),
+            }
+        }
+        let code = process.child.wait().expect("the child is ours").code();
+        let errors = process.errors.take().map(JoinHandle::join);
+        let errors = errors.expect("asked once").expect("text");
+        Ending { code, out, errors }
+    }
+
+    /// Waits for all, last for those that were killed, whose own children may outlive them, and tells how they ended.
     ///
     /// # Panics
     ///
     /// When one hangs.
     pub fn finish(mut self) -> Vec<Ending> {
-        let until = self.until;
-        let processes = self.processes.iter_mut().enumerate();
-        processes
-            .map(|(index, process)| {
-                let mut out = Vec::new();
-                loop {
-                    let left = until.saturating_duration_since(Instant::now());
-                    match process.lines.recv_timeout(left) {
-                        Ok(line) => out.push(line),
-                        Err(RecvTimeoutError::Disconnected) => break,
-                        Err(RecvTimeoutError::Timeout) => panic!("process {index} hangs: {out:?}"),
-                    }
-                }
-                let code = process.child.wait().expect("the child is ours").code();
-                let errors = process.errors.take().map(JoinHandle::join);
-                let errors = errors.expect("asked once").expect("text");
-                Ending { code, out, errors }
-            })
-            .collect()
+        let mut order: Vec<usize> = (0..self.processes.len()).collect();
+        order.sort_by_key(|&index| self.processes[index].killed);
+        let mut endings: Vec<(usize, Ending)> = order
+            .into_iter()
+            .map(|index| (index, self.ending(index)))
+            .collect();
+        endings.sort_by_key(|(index, _)| *index);
+        endings.into_iter().map(|(_, ending)| ending).collect()
     }
 }
 
@@ -191,4 +226,46 @@ impl Drop for Ranks {
             let _ = process.child.wait();
         }
     }
+}
+
+/// Numbers of the memory files that a process holds or maps; `None` where that cannot be read, or it has ended.
+pub fn memory_of(process: u32) -> Option<BTreeSet<u64>> {
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()? {
+        // A descriptor may be closed meanwhile.
+        let Ok(path) = entry.map(|entry| entry.path()) else {
+            continue;
+        };
+        let is_memory =
+            fs::read_link(&path).is_ok_and(|to| to.to_string_lossy().starts_with(MEMORY));
+        if let Ok(file) = fs::metadata(&path)
+            && is_memory
+        {
+            files.insert(file.ino());
+        }
+    }
+    for line in fs::read_to_string(format!("/proc/{process}/maps"))
+        .ok()?
+        .lines()
+    {
+        // Addresses, rights, offset, device, number of the file, name.
+        let mut words = line.split_whitespace().skip(4);
+        let number: Option<u64> = words.next().and_then(|number| number.parse().ok());
+        if words.next().is_some_and(|name| name.starts_with(MEMORY)) {
+            files.extend(number);
+        }
+    }
+    Some(files)
+}
+
+/// Processes that hold or map one of these memory files.
+///
+/// # Panics
+///
+/// When the list of processes cannot be read.
+pub fn holders(files: &BTreeSet<u64>) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("the list of processes");
+    let all = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|&process| memory_of(process).is_some_and(|held| !held.is_disjoint(files)))
+        .collect()
 }

@@ -9,6 +9,7 @@ use slabfence::Error;
 use slabfence::channel::Contract;
 use slabfence::driver::{CaptureMode, Stream};
 use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
+use slabfence::sys::{CUresult, CUstreamCaptureMode};
 use slabfence_emu::Live;
 use slabfence_tests::late::{FAIL, hold};
 use slabfence_tests::probe::machine;
@@ -22,7 +23,7 @@ fn contract() -> Contract {
 }
 
 #[test]
-fn close_during_a_capture_of_the_host_frees_nothing_that_runs() {
+fn close_during_a_capture_frees_nothing_that_runs_and_leaves_the_capture_alone() {
     let (machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
         let (pool, channel) = member.channel(&contract(), "decode").unwrap();
@@ -33,6 +34,49 @@ fn close_during_a_capture_of_the_host_frees_nothing_that_runs() {
         hold(&stream, Duration::from_millis(100));
         gather.enqueue(&channel, &stream).unwrap();
         foreign.begin_capture(CaptureMode::Relaxed).unwrap();
+        let Err(Error::Setup { phase, failures }) = pool.close() else {
+            panic!("closed");
+        };
+        assert_eq!((phase, failures.len()), ("close: drain", 2));
+        assert!(failures[0].1.contains("after the capture has ended"));
+        assert_eq!(foreign.end_capture().unwrap().nodes().unwrap().len(), 0);
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(1));
+        pool.close().unwrap();
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+/// The raw call, as a host makes it: nothing tells the library of it.
+fn begin_unseen(stream: &Stream) {
+    let begin = stream
+        .device()
+        .driver()
+        .api()
+        .cuStreamBeginCapture()
+        .unwrap();
+    let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    let bound = stream.device().bind().unwrap();
+    // SAFETY: the stream is live and captures nothing.
+    let code = unsafe { begin(stream.raw(), mode) };
+    assert_eq!(code, CUresult::CUDA_SUCCESS);
+    drop(bound);
+}
+
+#[test]
+fn close_during_a_capture_that_the_host_began_by_itself_frees_nothing_that_runs() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let foreign = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract(), 2).unwrap();
+        gather.fill(member.rank(), 1).unwrap();
+        hold(&stream, Duration::from_millis(100));
+        gather.enqueue(&channel, &stream).unwrap();
+        begin_unseen(&foreign);
         let Err(Error::Setup { phase, failures }) = pool.close() else {
             panic!("closed");
         };

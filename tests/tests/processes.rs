@@ -1,33 +1,46 @@
-//! Ranks as processes: memory that crosses from one to the other, and what the others meet when one is killed.
+//! Ranks as processes that nothing disturbs, and strangers at the door: second jobs, garbage, folders that cannot be used.
 
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, send, sendmsg,
+};
 use slabfence_tests::processes::{Ending, Folder, Ranks};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
+
+/// Checks that every rank ended well, and left nothing.
+fn right(endings: &[Ending]) {
+    for (rank, ending) in endings.iter().enumerate() {
+        let right = Ending {
+            code: Some(0),
+            out: vec!["done".to_owned(), "nothing left".to_owned()],
+            errors: String::new(),
+        };
+        assert_eq!(*ending, right, "rank {rank}");
+    }
+}
 
 /// Runs a scenario that nothing disturbs.
 fn undisturbed(scenario: &str, world: u32) {
     let folder = Folder::new();
     let ranks: Vec<u32> = (0..world).collect();
-    let endings = Ranks::start(PROGRAM, scenario, &folder, &ranks, world).finish();
-    for (rank, ending) in endings.iter().enumerate() {
-        let right = Ending {
-            code: Some(0),
-            out: vec!["done".to_owned()],
-            errors: String::new(),
-        };
-        assert_eq!(*ending, right, "rank {rank}");
-    }
+    right(&Ranks::start(PROGRAM, scenario, folder.path(), &ranks, world).finish());
     assert_eq!(folder.files(), 0);
 }
 
 #[test]
-fn processes_push_into_each_others_memory_and_leave_nothing() {
+fn processes_push_into_each_others_memory_by_announced_addresses_and_leave_nothing() {
     undisturbed("push", 2);
     undisturbed("push", 3);
 }
 
 #[test]
-fn processes_pull_from_each_others_memory_and_leave_nothing() {
+fn processes_pull_from_each_others_memory_by_announced_addresses_and_leave_nothing() {
     undisturbed("pull", 2);
 }
 
@@ -36,71 +49,139 @@ fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);
 }
 
-/// Kills one of three ranks where the scenario has it stand; what the others printed.
-fn bereaved(scenario: &str, victim: usize) -> Vec<Vec<String>> {
+#[test]
+fn all_that_came_learn_who_never_did() {
+    for (present, missing) in [([0, 1], 2), ([1, 2], 0), ([0, 2], 1)] {
+        let folder = Folder::new();
+        let mut ranks = Ranks::start(PROGRAM, "never", folder.path(), &present, 3);
+        (0..2).for_each(|index| ranks.ready(index));
+        let begin = Instant::now();
+        (0..2).for_each(|index| ranks.go(index));
+        for ending in ranks.finish() {
+            let words = format!("join: joining job 'job': rank {missing} did not come in time;");
+            assert!(ending.out[0].starts_with(&words), "{ending:?}");
+            assert_eq!(ending.out[1], "nothing left");
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        assert_eq!(folder.files(), 0);
+    }
+}
+
+#[test]
+fn a_rank_that_joins_and_then_stands_still_is_named_by_all() {
     let folder = Folder::new();
-    let mut ranks = Ranks::start(PROGRAM, scenario, &folder, &[0, 1, 2], 3);
-    ranks.ready(victim);
-    ranks.kill(victim);
-    let mut endings = ranks.finish();
-    let killed = endings.remove(victim);
-    assert_eq!((killed.code, killed.errors.as_str()), (None, ""));
-    // A killed hub leaves its file, which is in nobody's way.
-    assert_eq!(folder.files(), usize::from(victim == 0));
-    let again = Ranks::start(PROGRAM, "push", &folder, &[0, 1], 2).finish();
-    assert!(again.iter().all(|end| end.out == ["done"]), "{again:?}");
+    let mut ranks = Ranks::start(PROGRAM, "absent", folder.path(), &[0, 1, 2], 3);
+    ranks.ready(2);
+    for rank in 0..2 {
+        let ending = ranks.ending(rank);
+        let words = "failed: create: arguments: rank 2 did not come in time;";
+        assert!(ending.out[0].starts_with(words), "{ending:?}");
+        assert_eq!(ending.out[1], "nothing left");
+    }
+    ranks.kill(2);
+    assert_eq!(ranks.ending(2).code, None);
     assert_eq!(folder.files(), 0);
-    let out = endings.into_iter().map(|ending| {
-        assert_eq!(ending.code, Some(0), "{ending:?}");
-        ending.out
-    });
-    out.collect()
 }
 
 #[test]
-fn a_rank_that_is_killed_in_the_setup_ends_it_by_name() {
-    for (scenario, victim) in [("die-in-setup", 2), ("die-in-setup-hub", 0)] {
-        for out in bereaved(scenario, victim) {
-            let [line] = &out[..] else { panic!("{out:?}") };
-            let words = format!("failed: rank {victim} left the group");
-            assert!(line.starts_with(&words), "{line}");
-        }
-    }
-}
-
-#[test]
-fn a_rank_that_is_killed_between_operations_fails_them_by_name() {
-    for (scenario, victim) in [("die-mid-run", 2), ("die-mid-run-hub", 0)] {
-        let mut late = 0;
-        for out in bereaved(scenario, victim) {
-            let [fault, reset, close] = &out[..] else {
-                panic!("{out:?}")
-            };
-            // Whoever did not see it first learns of it from who did.
-            late += u32::from(fault.contains(&format!("late rank Some(Rank({victim}))")));
-            let words = format!("reset: rank {victim} left the group");
-            assert!(reset.starts_with(&words), "{reset}");
-            // By now the other may have ended too, and the hub with it.
-            assert!(close.contains("left the group"), "{close}");
-        }
-        assert!(late > 0);
-    }
-}
-
-#[test]
-fn a_second_job_of_the_same_name_is_refused_and_the_first_lives_on() {
+fn a_second_job_of_the_same_name_is_refused_and_the_first_ends_right() {
     let folder = Folder::new();
-    let mut first = Ranks::start(PROGRAM, "die-in-setup", &folder, &[0, 1], 2);
-    first.ready(1);
-    let second = Ranks::start(PROGRAM, "push", &folder, &[0, 1], 2).finish();
+    let mut first = Ranks::start(PROGRAM, "paused", folder.path(), &[0, 1], 2);
+    (0..2).for_each(|rank| first.ready(rank));
+    let second = Ranks::start(PROGRAM, "push", folder.path(), &[0, 1], 2).finish();
     for (ending, words) in second.iter().zip([
         "join: UnixBootstrap::join refused: a job of this name is running (process ",
         "join: UnixBootstrap::join refused: the hub of job 'job' says: rank 1 is there already (process ",
     ]) {
         assert!(ending.out[0].starts_with(words), "{ending:?}");
+        assert_eq!(ending.out[1], "nothing left");
     }
-    first.kill(1);
-    let endings = first.finish();
-    assert!(endings[0].out[0].starts_with("failed: rank 1 left the group"));
+    (0..2).for_each(|rank| first.go(rank));
+    right(&first.finish());
+    assert_eq!(folder.files(), 0);
+    // The name is free again.
+    right(&Ranks::start(PROGRAM, "push", folder.path(), &[0, 1], 2).finish());
+}
+
+#[test]
+fn a_folder_that_takes_no_socket_is_refused_by_the_hub_with_its_name() {
+    // Nobody can make a file there, whoever it is.
+    let endings = Ranks::start(PROGRAM, "push", Path::new("/proc/self/task"), &[0], 2).finish();
+    let words = "join: UnixBootstrap::join refused: making the socket /proc/self/task/slabfence-job.sock failed: ";
+    assert!(endings[0].out[0].starts_with(words), "{endings:?}");
+    assert_eq!(endings[0].out[1], "nothing left");
+    for rank in 0..2 {
+        let there = Path::new("/proc/self/task/nowhere");
+        let endings = Ranks::start(PROGRAM, "push", there, &[rank], 2).finish();
+        let words = "join: UnixBootstrap::join refused: there is no folder /proc/self/task/nowhere";
+        assert_eq!(endings[0].out, [words, "nothing left"]);
+    }
+}
+
+#[test]
+fn a_rank_that_gets_no_memory_fails_the_setup_on_all_by_name() {
+    let folder = Folder::new();
+    for ending in Ranks::start(PROGRAM, "full", folder.path(), &[0, 1, 2], 3).finish() {
+        let words = "failed: create: allocate failed on rank 2: rank 2: cuMemCreate";
+        assert!(ending.out[0].starts_with(words), "{ending:?}");
+        assert_eq!(ending.out[1], "nothing left");
+    }
+    assert_eq!(folder.files(), 0);
+}
+
+/// A connection to the hub in `folder`, once it listens.
+fn knock(folder: &Folder) -> OwnedFd {
+    let address = SocketAddrUnix::new(folder.path().join("slabfence-job.sock")).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let flags = SocketFlags::CLOEXEC;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                .unwrap();
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => return socket,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn garbage_at_the_door_of_a_running_job_harms_nobody() {
+    let folder = Folder::new();
+    let mut ranks = Ranks::start(PROGRAM, "paused", folder.path(), &[0, 1], 2);
+    (0..2).for_each(|rank| ranks.ready(rank));
+    let mut guests = Vec::new();
+    for length in [1, 7, 8, 24, 300, 60_000] {
+        let guest = knock(&folder);
+        send(&guest, &vec![0xa5; length], SendFlags::NOSIGNAL).unwrap();
+        guests.push(guest);
+        let guest = knock(&folder);
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let (reader, writer) = std::io::pipe().unwrap();
+        let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
+        let descriptors = [&reader, &writer].map(std::os::fd::AsFd::as_fd);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        let message = [std::io::IoSlice::new(&[0; 24])];
+        sendmsg(&guest, &message, &mut control, SendFlags::NOSIGNAL).unwrap();
+        guests.push(guest);
+    }
+    // And some that say nothing.
+    guests.extend((0..8).map(|_| knock(&folder)));
+    (0..2).for_each(|rank| ranks.go(rank));
+    right(&ranks.finish());
+    assert_eq!(folder.files(), 0);
+}
+
+#[test]
+fn as_many_silent_connections_as_the_hub_takes_keep_a_rank_waiting_but_not_out() {
+    let folder = Folder::new();
+    let mut first = Ranks::start(PROGRAM, "push", folder.path(), &[0], 2);
+    let silent: Vec<OwnedFd> = (0..64).map(|_| knock(&folder)).collect();
+    let second = Ranks::start(PROGRAM, "push", folder.path(), &[1], 2).finish();
+    right(&[first.ending(0)]);
+    right(&second);
+    drop(silent);
     assert_eq!(folder.files(), 0);
 }

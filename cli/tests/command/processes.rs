@@ -1,6 +1,7 @@
 //! Ranks as processes: what ends when something is killed, and what is left.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use super::files::Folder;
 use super::run::Run;
 
 /// Nothing here takes nearly as long.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(300);
 
 /// Waits until `done` gives something.
 fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
@@ -47,28 +48,44 @@ fn is_alive(process: Pid) -> bool {
     fs::read_to_string(path).is_ok_and(|sizes| !sizes.starts_with("0 "))
 }
 
-/// A run that would take hours, whose folder for the ranks is in `folder`.
-fn endless(folder: &Folder) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_slabfence"))
-        .args(["decode", "--driver", "emulated", "--replays", "10000000"])
-        .env("TMPDIR", folder.path(""))
-        .env("RUST_LOG", "off")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs")
+/// A run that would take hours. Its folders: that of the ranks, and that of the graph which they write down just before
+/// they replay it.
+struct Endless {
+    ranks: Folder,
+    graph: Folder,
 }
 
-/// Waits until the ranks have met: their folder has come and gone.
-fn met(folder: &Folder) {
-    until("met", || (!folder.names().is_empty()).then_some(()));
-    until("met", || folder.names().is_empty().then_some(()));
+impl Endless {
+    fn new(name: &str) -> Self {
+        Self {
+            ranks: Folder::new(name),
+            graph: Folder::new(&format!("{name}-graph")),
+        }
+    }
+
+    fn start(&self) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_slabfence"))
+            .args(["decode", "--driver", "emulated", "--replays", "10000000"])
+            .args(["--dump-graph", &self.graph.path("graph.txt")])
+            .env("TMPDIR", self.ranks.path(""))
+            .env("RUST_LOG", "off")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs")
+    }
+
+    /// Waits until the ranks replay their graphs.
+    fn replays(&self) {
+        let path = self.graph.path("graph.txt");
+        until("replayed", || Path::new(&path).exists().then_some(()));
+        until("met", || self.ranks.names().is_empty().then_some(()));
+    }
 }
 
 /// Kills a rank and checks that the run ends as it should.
-fn killed(folder: &Folder, run: Child, victim: u32) {
-    let all: Vec<Pid> = (0..4).map(|rank| process_of(&run, rank)).collect();
+fn killed(endless: &Endless, run: Child, all: &[Pid], victim: u32) {
     kill_process(all[victim as usize], Signal::KILL).unwrap();
     let begin = Instant::now();
     let ended = run.wait_with_output().unwrap();
@@ -78,58 +95,94 @@ fn killed(folder: &Folder, run: Child, victim: u32) {
     let words = format!("rank {victim}: it was killed by signal 9");
     assert!(said.contains(&words), "{said}");
     assert_eq!(ended.stdout, b"");
-    assert!(!all.into_iter().any(is_alive));
-    assert_eq!(folder.names(), [""; 0]);
+    assert!(!all.iter().any(|&rank| is_alive(rank)));
+    assert_eq!(endless.ranks.names(), [""; 0]);
+}
+
+fn processes_of(run: &Child) -> Vec<Pid> {
+    (0..4).map(|rank| process_of(run, rank)).collect()
 }
 
 #[test]
 fn a_rank_that_is_killed_at_its_start_ends_the_run_by_name() {
-    let folder = Folder::new("killed-early");
-    let run = endless(&folder);
-    process_of(&run, 3);
-    killed(&folder, run, 3);
+    let endless = Endless::new("killed-early");
+    let run = endless.start();
+    let all = processes_of(&run);
+    killed(&endless, run, &all, 3);
 }
 
 #[test]
 fn a_rank_that_is_killed_between_replays_ends_the_run_by_name() {
     for victim in [0, 2] {
-        let folder = Folder::new(&format!("killed-{victim}"));
-        let run = endless(&folder);
-        met(&folder);
-        thread::sleep(Duration::from_millis(700));
-        killed(&folder, run, victim);
+        let endless = Endless::new(&format!("killed-{victim}"));
+        let run = endless.start();
+        let all = processes_of(&run);
+        endless.replays();
+        killed(&endless, run, &all, victim);
     }
 }
 
 #[test]
 fn ranks_die_with_the_command() {
-    let folder = Folder::new("orphans");
-    let mut run = endless(&folder);
-    let all: Vec<Pid> = (0..4).map(|rank| process_of(&run, rank)).collect();
-    met(&folder);
+    let endless = Endless::new("orphans");
+    let mut run = endless.start();
+    let all = processes_of(&run);
+    endless.replays();
     run.kill().unwrap();
     run.wait().unwrap();
     until("gone", || {
         (!all.iter().any(|&process| is_alive(process))).then_some(())
     });
-    assert_eq!(folder.names(), [""; 0]);
+    assert_eq!(endless.ranks.names(), [""; 0]);
+}
+
+/// Runs a short decode with these arguments and this standard output; status and words.
+fn short(args: &[&str], out: Stdio) -> (Option<i32>, String) {
+    let run = Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        .args(["decode", "--driver", "emulated", "--replays", "1"])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let ended = run.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    (ended.status.code(), said)
 }
 
 #[test]
-fn a_missing_folder_for_the_ranks_to_meet_in_is_refused() {
+fn results_that_cannot_be_written_down_end_the_run_in_words() {
+    // Every write to it is to a full disk.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let (code, said) = short(&["--json"], full.unwrap().into());
+    assert_eq!(code, Some(1), "{said}");
+    let words = "slabfence: standard output cannot be written: No space left on device";
+    assert!(said.starts_with(words), "{said}");
+    // Nobody can make a file there, whoever it is.
+    let path = "/proc/self/task/results";
+    let (code, said) = short(&["--output", path], Stdio::null());
+    assert_eq!(code, Some(1), "{said}");
+    let words = format!("slabfence: --output {path}: ");
+    assert!(said.starts_with(&words), "{said}");
+}
+
+#[test]
+fn a_folder_in_which_the_ranks_cannot_meet_is_refused() {
     let folder = Folder::new("nowhere");
-    let run = Command::new(env!("CARGO_BIN_EXE_slabfence"))
-        .args(["decode", "--driver", "emulated"])
-        .env("TMPDIR", folder.path("absent"))
-        .output()
-        .expect("the binary runs");
-    let said = String::from_utf8(run.stderr).unwrap();
-    assert_eq!(run.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("no folder for the ranks to meet in"),
-        "{said}"
-    );
-    assert!(said.contains("set TMPDIR"), "{said}");
+    for there in [&folder.path("absent")[..], "/proc/self/task"] {
+        let run = Command::new(env!("CARGO_BIN_EXE_slabfence"))
+            .args(["decode", "--driver", "emulated"])
+            .env("TMPDIR", there)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{said}");
+        let words = format!("no folder for the ranks to meet in: {there}");
+        assert!(said.contains(&words), "{said}");
+        assert!(said.contains("set TMPDIR"), "{said}");
+    }
+    assert_eq!(folder.names(), [""; 0]);
 }
 
 #[test]

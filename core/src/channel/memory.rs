@@ -5,11 +5,9 @@ use std::os::fd::OwnedFd;
 
 use crate::driver::Device;
 use crate::error::{Error, Result};
-use crate::group::{Group, PeerIndex};
-use crate::layout::{InboxLayout, LINE, LocalBlock, SignalLayout, Slot, Transport};
-use crate::slab::{
-    Arena, ArenaRecord, Imported, Inbox, Kind, Local, Note, Outbox, PeerArena, Signal,
-};
+use crate::group::PeerIndex;
+use crate::layout::{InboxLayout, LocalBlock, SignalLayout, Transport};
+use crate::slab::{Arena, ArenaRecord, Imported, Inbox, Kind, Local, Outbox, PeerArena, Signal};
 
 use super::contract::{Contract, Staging};
 
@@ -67,6 +65,8 @@ pub(super) struct Memory {
 #[derive(Debug)]
 pub(super) struct PeerMemory {
     pub peer: PeerIndex,
+    /// Whether it is another process's and mapped here, at an address of its own.
+    pub imported: bool,
     pub signal: PeerArena<Signal>,
     pub staged: Staged<PeerArena<Inbox>, PeerArena<Outbox>>,
 }
@@ -136,6 +136,7 @@ impl Memory {
         descriptors: Option<Vec<OwnedFd>>,
         imported: &mut Vec<Imported>,
     ) -> Result<PeerMemory> {
+        let elsewhere = descriptors.is_some();
         let mut descriptors = descriptors.map(Vec::into_iter);
         let mut parts = message.chunks_exact(ArenaRecord::BYTES);
         let mut record = || {
@@ -165,6 +166,7 @@ impl Memory {
         };
         Ok(PeerMemory {
             peer,
+            imported: elsewhere,
             signal,
             staged,
         })
@@ -177,64 +179,6 @@ impl Memory {
             Staged::Push(inbox) => inbox.iter().try_for_each(|arena| arena.grant(ordinals)),
             Staged::Pull(outbox) => outbox.iter().try_for_each(|arena| arena.grant(ordinals)),
         }
-    }
-
-    /// Tells the emulated driver's checker what channel `index` is made of. Flags are announced a slot at a time: one
-    /// note a line would be thousands.
-    pub(super) fn announce(
-        &self,
-        index: usize,
-        channel: u64,
-        cut: &Cut,
-        group: &Group,
-    ) -> Result<()> {
-        let driver = self.local.device().driver();
-        let note = |slot, source| Note {
-            channel,
-            owner: group.me().0,
-            slot,
-            source,
-        };
-        self.local
-            .range(index)?
-            .announce(driver, note(None, None))?;
-        let signal = self.signal.range(index)?;
-        for slot in Slot::BOTH {
-            signal
-                .sub(cut.signal.flags(slot), cut.signal.flag_bytes())?
-                .announce(driver, note(Some(slot), None))?;
-        }
-        for source in 0..cut.world {
-            let line = cut.signal.source(source as usize);
-            signal
-                .sub(cut.signal.poison() + line, LINE)?
-                .announce(driver, note(None, Some(source)))?;
-            for slot in Slot::BOTH {
-                signal
-                    .sub(cut.signal.entry(slot) + line, LINE)?
-                    .announce(driver, note(Some(slot), Some(source)))?;
-            }
-        }
-        match &self.staged {
-            Staged::Push(inbox) => {
-                for (slot, arena) in Slot::BOTH.into_iter().zip(inbox) {
-                    for source in 0..cut.world {
-                        arena
-                            .range(index)?
-                            .sub(cut.inbox.raw(source as usize), cut.inbox.raw_stride())?
-                            .announce(driver, note(Some(slot), Some(source)))?;
-                    }
-                }
-            }
-            Staged::Pull(outbox) => {
-                for (slot, arena) in Slot::BOTH.into_iter().zip(outbox) {
-                    arena
-                        .range(index)?
-                        .announce(driver, note(Some(slot), Some(group.me().0)))?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Sets the epoch of channel `index`. Its ranges are at rest.

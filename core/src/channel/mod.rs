@@ -1,6 +1,7 @@
 //! Pools and their channels: set-up as a transaction among the ranks, capture scopes, reset, close.
 
 mod agreement;
+mod announce;
 mod close;
 mod contract;
 mod header;

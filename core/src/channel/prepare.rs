@@ -10,6 +10,7 @@ use crate::group::wire::{Reader, Writer};
 use crate::hash::Fnv1a;
 
 use super::agreement::Failures;
+use super::announce::Teller;
 use super::lane::Lane;
 use super::pool::{Pool, settle};
 use super::shared::{Phase, State};
@@ -98,7 +99,15 @@ impl Pool {
         })?;
         // Zero would say "no channel".
         let channel = Fnv1a::new().text(&name).finish().max(1);
-        memory.announce(index, channel, &shared.cut, &shared.group)?;
+        let teller = Teller {
+            driver: shared.device.driver(),
+            cut: &shared.cut,
+            index,
+            channel,
+        };
+        teller.own(memory, shared.group.me())?;
+        let mut peers = shared.peers.iter();
+        peers.try_for_each(|peer| teller.imported(peer))?;
         memory.set_epoch(index, FIRST_EPOCH)?;
         Ok(Lane {
             header: shared.source(memory).header(index, channel)?,

@@ -1,6 +1,7 @@
 //! Reset: brings every channel of a pool back to life on all ranks, with captured graphs still valid.
 
 use core::mem::offset_of;
+use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
 use crate::group::Rank;
@@ -14,6 +15,7 @@ use super::shared::{Phase, Shared};
 
 /// Distance of the new epoch from the largest that any rank has seen: one operation of that epoch may have begun.
 const MARGIN: u64 = 2;
+const OPERATION: &str = "Pool::reset";
 /// Epochs end below this; verdict words keep 56 bits of them.
 const EPOCH_LIMIT: u64 = 1 << 56;
 
@@ -31,29 +33,62 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] with the ranks that did not come to rest, [`Error::Timeout`] with those that did not come. Either
-    /// way the pool can then only be closed.
+    /// [`Error::Setup`] of the step `reset: begin` with the ranks that capture or have not left a capture scope: nothing was
+    /// changed anywhere, and the call can be made again. [`Error::Setup`] of a later step with the ranks that did not come to
+    /// rest, [`Error::Timeout`] with those that did not come: either way the pool can then only be closed.
     pub fn reset(&self) -> Result<()> {
         self.reset_above(0)
     }
 
     /// [`reset`](Self::reset) to epochs of at least `floor`, of which the largest of any rank counts. For tests near the
     /// ends of counters.
+    ///
+    /// # Errors
+    ///
+    /// Those of `reset`; a `floor` of 2^56 or more on any rank fails the step `reset: begin`.
     pub fn reset_above(&self, floor: u64) -> Result<()> {
         let shared = &self.shared;
         let _turn = shared.turn();
         {
             let mut state = shared.write();
-            state.phase.require_open("Pool::reset")?;
+            state.phase.require_open(OPERATION)?;
             state.phase = Phase::Busy("reset");
         }
-        let done = reset_all(shared, floor);
+        let begun = shared.group.agree("reset: begin", ready(shared, floor));
+        if let Err(Error::Setup { .. }) = &begun {
+            // All ranks know, and none has touched anything.
+            shared.write().phase = Phase::Open;
+            return begun;
+        }
+        let done = begun.and_then(|()| reset_all(shared, floor));
         shared.write().phase = match &done {
             Ok(()) => Phase::Open,
             Err(error) => Phase::Broken(format!("its reset failed: {error}")),
         };
         done
     }
+}
+
+/// What this rank can tell before anything is changed.
+fn ready(shared: &Shared, floor: u64) -> Result<()> {
+    if floor >= EPOCH_LIMIT {
+        return Err(Error::Argument {
+            operation: "Pool::reset_above",
+            what: format!("epoch {floor:#x}; epochs end below 2^56"),
+        });
+    }
+    let state = shared.read();
+    let mut lanes = state.lanes.values();
+    if let Some(lane) = lanes.find(|lane| lane.scoped.load(Ordering::Acquire)) {
+        return Err(Error::Refused {
+            operation: OPERATION,
+            why: format!(
+                "a capture scope owns channel '{}'; leave the scope first",
+                lane.name
+            ),
+        });
+    }
+    shared.device.refuse_during_capture(OPERATION)
 }
 
 fn reset_all(shared: &Shared, floor: u64) -> Result<()> {
@@ -71,9 +106,7 @@ fn reset_all(shared: &Shared, floor: u64) -> Result<()> {
         Ok(message) => group.share("reset: epochs", Ok(message))?,
         Err(_) => {
             group.agree("reset: epochs", counters)?;
-            return Err(Error::Closed {
-                what: "Pool::reset",
-            });
+            return Err(Error::Closed { what: OPERATION });
         }
     };
     let epochs = settle("reset: epochs", agree_on_epochs(&messages))?;
@@ -92,9 +125,7 @@ fn reset_all(shared: &Shared, floor: u64) -> Result<()> {
 fn with_memory<T>(shared: &Shared, body: impl FnOnce(&Memory) -> Result<T>) -> Result<T> {
     let state = shared.read();
     let memory = state.memory.as_ref();
-    body(memory.ok_or(Error::Closed {
-        what: "Pool::reset",
-    })?)
+    body(memory.ok_or(Error::Closed { what: OPERATION })?)
 }
 
 fn read(memory: &Memory, index: usize) -> Result<Counters> {
@@ -158,8 +189,14 @@ fn agree_on_epochs(messages: &[Vec<u8>]) -> Result<Vec<u64>, Failures> {
             ));
             continue;
         }
-        for (largest, epoch) in largest.iter_mut().zip(here) {
+        for (channel, (largest, epoch)) in largest.iter_mut().zip(here).enumerate() {
             *largest = epoch.max(*largest);
+            if epoch >= EPOCH_LIMIT - MARGIN {
+                failures.push((
+                    rank,
+                    format!("its channel {channel} has come to epoch {epoch:#x}; epochs end below 2^56, make a new pool"),
+                ));
+            }
         }
         if asked >= EPOCH_LIMIT {
             failures.push((
@@ -174,7 +211,7 @@ fn agree_on_epochs(messages: &[Vec<u8>]) -> Result<Vec<u64>, Failures> {
     let epochs = epochs.unwrap_or_default();
     Ok(epochs
         .into_iter()
-        .map(|largest| largest.saturating_add(MARGIN).max(floor))
+        .map(|largest| (largest + MARGIN).max(floor))
         .collect())
 }
 
@@ -225,5 +262,22 @@ mod tests {
         );
         assert!(agree_on_epochs(&[good, vec![0; 9]]).is_err());
         assert!(agree_on_epochs(&[message((1 << 56) - 1, &[7])]).is_ok());
+    }
+
+    #[test]
+    fn a_channel_without_an_epoch_left_is_named() {
+        let last = EPOCH_LIMIT - MARGIN - 1;
+        let good = message(0, &[7, last]);
+        assert_eq!(
+            agree_on_epochs(&[good.clone(), good.clone()]),
+            Ok(vec![9, EPOCH_LIMIT - 1])
+        );
+        for epoch in [last + 1, u64::MAX] {
+            let failures = agree_on_epochs(&[good.clone(), message(0, &[7, epoch])]);
+            let words = format!(
+                "its channel 1 has come to epoch {epoch:#x}; epochs end below 2^56, make a new pool"
+            );
+            assert_eq!(failures.unwrap_err(), [(Rank(1), words)]);
+        }
     }
 }

@@ -106,8 +106,9 @@ impl Shared {
     }
 
     /// Waits until nothing of this rank runs on the device. Bounded by half of the group's timeout, so that the verdict
-    /// reaches the others before they give this rank up.
+    /// reaches the others before they give this rank up. Refused during a capture.
     pub(super) fn drain(&self) -> Result<()> {
+        self.device.refuse_during_capture("draining the device")?;
         drain(&self.device, self.group.timeout() / 2)
     }
 }

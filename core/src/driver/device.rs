@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 use core::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use slabfence_sys::{
     Api, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUresult, CUstream,
@@ -11,6 +11,7 @@ use slabfence_sys::{
 
 use super::context::{ContextGuard, SetupGuard};
 use super::entry::{Driver, gone};
+use super::stream::{self, CaptureStatus};
 use super::{fork, vmm};
 use crate::error::{Error, Result};
 
@@ -120,6 +121,8 @@ struct Inner {
     /// the host's captures.
     service: OnceLock<CUstream>,
     granularity: OnceLock<usize>,
+    /// Streams on which a capture was begun through this library, and which are still there.
+    capturing: Mutex<Vec<CUstream>>,
 }
 
 impl fmt::Debug for Device {
@@ -165,6 +168,7 @@ impl Device {
             context,
             service: OnceLock::new(),
             granularity: OnceLock::new(),
+            capturing: Mutex::default(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -227,9 +231,9 @@ impl Device {
         }
     }
 
-    /// Waits until everything enqueued in the context has ended. Unbounded.
+    /// Waits until everything enqueued in the context has ended. Unbounded. Captures on other devices are left alone.
     pub fn synchronize(&self) -> Result<()> {
-        let _guard = self.bind()?;
+        let _guard = self.setup()?;
         // SAFETY: the primary context is current; the call has no argument.
         let code = unsafe { (self.api().cuCtxSynchronize()?)() };
         self.check("cuCtxSynchronize", code)
@@ -272,6 +276,45 @@ impl Device {
         }
         let bytes = vmm::granularity(self)?;
         Ok(*self.inner.granularity.get_or_init(|| bytes))
+    }
+
+    /// The list of streams that were last seen to capture, for as long as the guard lives.
+    fn capturing(&self) -> MutexGuard<'_, Vec<CUstream>> {
+        let list = self.inner.capturing.lock();
+        list.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that a capture has begun on a stream.
+    pub(super) fn note_capture(&self, stream: CUstream) {
+        self.capturing().push(stream);
+    }
+
+    /// Forgets a stream whose capture has ended, or that goes.
+    pub(super) fn forget_capture(&self, stream: CUstream) {
+        self.capturing().retain(|&other| other != stream);
+    }
+
+    /// Refuses while a stream captures, if that was begun through this library. The driver refuses as well to wait for a
+    /// context then, but invalidates the capture; of captures that a host begins by itself nothing else tells.
+    pub(crate) fn refuse_during_capture(&self, operation: &'static str) -> Result<()> {
+        let mut list = self.capturing();
+        let mut open = Vec::new();
+        for &stream in list.iter() {
+            if stream::capture_status(self, stream)? != CaptureStatus::None {
+                open.push(stream);
+            }
+        }
+        *list = open;
+        match list.len() {
+            0 => Ok(()),
+            count => Err(Error::Refused {
+                operation,
+                why: format!(
+                    "{count} stream(s) of device {} capture; call again after the capture has ended",
+                    self.ordinal()
+                ),
+            }),
+        }
     }
 
     /// The stream of this library's own blocking copies.

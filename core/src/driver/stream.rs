@@ -153,7 +153,9 @@ impl Stream {
         api.cuStreamEndCapture()?;
         // SAFETY: the stream is live; the driver refuses one that captures already.
         let code = unsafe { (api.cuStreamBeginCapture()?)(self.raw, mode.code()) };
-        self.device.check("cuStreamBeginCapture", code)
+        self.device.check("cuStreamBeginCapture", code)?;
+        self.device.note_capture(self.raw);
+        Ok(())
     }
 
     /// Ends the capture and gives its graph. An invalidated capture ends too, with the driver's error.
@@ -163,51 +165,14 @@ impl Stream {
         // SAFETY: the stream is live; `raw` is a live out-parameter.
         let code = unsafe { (self.device.api().cuStreamEndCapture()?)(self.raw, &mut raw) };
         self.device.check("cuStreamEndCapture", code)?;
+        self.device.forget_capture(self.raw);
         // SAFETY: the call hands the graph to its caller, once.
         Ok(unsafe { Graph::from_raw(&self.device, raw) })
     }
 
     /// Whether the stream captures, and into what.
     pub fn capture_status(&self) -> Result<CaptureStatus> {
-        let _guard = self.device.bind()?;
-        let api = self.device.api();
-        let mut status = CUstreamCaptureStatus::default();
-        let mut id = 0;
-        let mut graph = CUgraph::null();
-        let none = core::ptr::null_mut();
-        let (call, code) = match api.cuStreamGetCaptureInfo_v3 {
-            // SAFETY: the stream is live, the out-parameters are live or null, which the call allows for all but `status`.
-            Some(info) => ("cuStreamGetCaptureInfo_v3", unsafe {
-                info(
-                    self.raw,
-                    &mut status,
-                    &mut id,
-                    &mut graph,
-                    none,
-                    core::ptr::null_mut(),
-                    core::ptr::null_mut(),
-                )
-            }),
-            // SAFETY: as above.
-            None => ("cuStreamGetCaptureInfo", unsafe {
-                (api.cuStreamGetCaptureInfo()?)(
-                    self.raw,
-                    &mut status,
-                    &mut id,
-                    &mut graph,
-                    none,
-                    core::ptr::null_mut(),
-                )
-            }),
-        };
-        self.device.check(call, code)?;
-        Ok(match status {
-            CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE => CaptureStatus::None,
-            CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE => {
-                CaptureStatus::Active { id, graph }
-            }
-            _ => CaptureStatus::Invalidated,
-        })
+        capture_status(&self.device, self.raw)
     }
 
     /// Makes the graph that this stream captures into hold `object`, and with it every executable made from that graph.
@@ -230,8 +195,52 @@ impl Stream {
     }
 }
 
+/// Whether a live stream of `device` captures, and into what.
+pub(super) fn capture_status(device: &Device, stream: CUstream) -> Result<CaptureStatus> {
+    let _guard = device.bind()?;
+    let api = device.api();
+    let mut status = CUstreamCaptureStatus::default();
+    let mut id = 0;
+    let mut graph = CUgraph::null();
+    let none = core::ptr::null_mut();
+    let (call, code) = match api.cuStreamGetCaptureInfo_v3 {
+        // SAFETY: the stream is live, the out-parameters are live or null, which the call allows for all but `status`.
+        Some(info) => ("cuStreamGetCaptureInfo_v3", unsafe {
+            info(
+                stream,
+                &mut status,
+                &mut id,
+                &mut graph,
+                none,
+                core::ptr::null_mut(),
+                core::ptr::null_mut(),
+            )
+        }),
+        // SAFETY: as above.
+        None => ("cuStreamGetCaptureInfo", unsafe {
+            (api.cuStreamGetCaptureInfo()?)(
+                stream,
+                &mut status,
+                &mut id,
+                &mut graph,
+                none,
+                core::ptr::null_mut(),
+            )
+        }),
+    };
+    device.check(call, code)?;
+    Ok(match status {
+        CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE => CaptureStatus::None,
+        CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE => {
+            CaptureStatus::Active { id, graph }
+        }
+        _ => CaptureStatus::Invalidated,
+    })
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
+        self.device.forget_capture(self.raw);
         if self.owned {
             // SAFETY: made by `new` and destroyed only here; the driver frees it once what is enqueued has ended.
             self.device.teardown("cuStreamDestroy", |api| unsafe {

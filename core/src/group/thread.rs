@@ -33,17 +33,37 @@ struct State {
 #[derive(Debug)]
 struct Round {
     parts: Vec<Option<Vec<u8>>>,
+    /// Ranks that have taken their part back.
+    gave_up: Vec<bool>,
     /// Ranks that have still to read the round.
     readers: usize,
 }
 
 impl Round {
-    fn missing(&self) -> Vec<Rank> {
-        (0u32..)
-            .zip(&self.parts)
-            .filter(|(_, part)| part.is_none())
-            .map(|(rank, _)| Rank(rank))
-            .collect()
+    /// Why the round cannot go on, if it cannot: ranks that have left, or, when it is `late`, those that are missing. Who
+    /// waited in vain, and perhaps left then, is not the cause while there is another.
+    fn failure(&self, alive: &[bool], late: bool) -> Option<BootstrapError> {
+        let open = || (0..alive.len()).filter(|&rank| self.parts[rank].is_none());
+        let list = |of: &dyn Fn(usize) -> bool| -> Vec<Rank> {
+            let ranks = open().filter(|&rank| of(rank));
+            ranks.map(|rank| Rank(rank as u32)).collect()
+        };
+        let gone = list(&|rank| !alive[rank]);
+        let cause = list(&|rank| !alive[rank] && !self.gave_up[rank]);
+        let absent = list(&|rank| alive[rank] && !self.gave_up[rank]);
+        if !cause.is_empty() {
+            Some(BootstrapError::Left { ranks: cause })
+        } else if (late || !gone.is_empty()) && !absent.is_empty() {
+            Some(BootstrapError::Timeout { missing: absent })
+        } else if !gone.is_empty() {
+            Some(BootstrapError::Left { ranks: gone })
+        } else if late {
+            Some(BootstrapError::Timeout {
+                missing: list(&|_| true),
+            })
+        } else {
+            None
+        }
     }
 }
 
@@ -89,35 +109,25 @@ impl Bootstrap for ThreadBootstrap {
         while state.first + state.rounds.len() as u64 <= number {
             state.rounds.push_back(Round {
                 parts: vec![None; world],
+                gave_up: vec![false; world],
                 readers: world,
             });
         }
         let at = |state: &State| (number - state.first) as usize;
         let index = at(&state);
         state.rounds[index].parts[me] = Some(bytes.to_vec());
+        state.rounds[index].gave_up[me] = false;
         self.meeting.changed.notify_all();
         loop {
             let index = at(&state);
-            let missing = state.rounds[index].missing();
-            if missing.is_empty() {
+            if state.rounds[index].parts.iter().all(Option::is_some) {
                 break;
             }
-            let gone: Vec<Rank> = missing
-                .iter()
-                .copied()
-                .filter(|rank| !state.alive[rank.index()])
-                .collect();
             let left = deadline.saturating_duration_since(Instant::now());
-            let failure = if !gone.is_empty() {
-                Some(BootstrapError::Left { ranks: gone })
-            } else if left.is_zero() {
-                Some(BootstrapError::Timeout { missing })
-            } else {
-                None
-            };
-            if let Some(failure) = failure {
+            if let Some(failure) = state.rounds[index].failure(&state.alive, left.is_zero()) {
                 // Taken back, so that the round cannot complete for the others after it failed here.
                 state.rounds[index].parts[me] = None;
+                state.rounds[index].gave_up[me] = true;
                 return Err(failure);
             }
             let wait = self.meeting.changed.wait_timeout(state, left);
@@ -210,6 +220,27 @@ mod tests {
             members[1].all_gather(b"y", soon(5)).unwrap_err(),
             BootstrapError::Timeout {
                 missing: vec![Rank(0)]
+            }
+        );
+    }
+
+    #[test]
+    fn a_rank_that_waited_in_vain_and_left_is_not_the_one_that_is_missing() {
+        let mut members = ThreadBootstrap::world(3);
+        members[1].all_gather(b"x", soon(5)).unwrap_err();
+        drop(members.remove(1));
+        // At once, long before the deadline: the round cannot be completed any more.
+        assert_eq!(
+            members[0].all_gather(b"y", soon(60_000)).unwrap_err(),
+            BootstrapError::Timeout {
+                missing: vec![Rank(2)]
+            }
+        );
+        // Rank 0 is there, and has given up.
+        assert_eq!(
+            members[1].all_gather(b"z", soon(60_000)).unwrap_err(),
+            BootstrapError::Left {
+                ranks: vec![Rank(1)]
             }
         );
     }

@@ -84,7 +84,7 @@ fn cut(words: &str) -> &str {
 mod tests {
     use super::*;
     use crate::group::{BootstrapError, ThreadBootstrap};
-    use std::sync::Arc;
+    use std::sync::{Arc, Barrier};
     use std::thread;
     use std::time::Duration;
 
@@ -97,7 +97,7 @@ mod tests {
                 .map(|member| {
                     let rank = member.rank();
                     let group = Group::new(Arc::new(member), rank, world).unwrap();
-                    scope.spawn(move || body(group.with_timeout(Duration::from_millis(500))))
+                    scope.spawn(move || body(group.with_timeout(Duration::from_secs(3))))
                 })
                 .collect();
             handles.into_iter().map(|h| h.join().unwrap()).collect()
@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn a_rank_that_does_not_come_is_named() {
-        let verdicts = on_ranks(2, |group| match group.me().0 {
-            0 => Some(group.verdict("prepare", &Ok(())).unwrap_err()),
-            _ => {
-                thread::sleep(Duration::from_millis(700));
-                None
-            }
+        let done = &Barrier::new(2);
+        let verdicts = on_ranks(2, |group| {
+            let verdict = (group.me().0 == 0).then(|| group.verdict("prepare", &Ok(())));
+            // It is there all the time, or it would be known to have left.
+            done.wait();
+            verdict.map(|verdict| verdict.unwrap_err())
         });
         let Some(Some(Error::Timeout { what, missing })) = verdicts.into_iter().next() else {
             panic!("no timeout");

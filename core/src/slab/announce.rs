@@ -3,7 +3,8 @@
 use slabfence_sys::{RangeKind, RangeNote};
 
 use super::kind::{Inbox, Kind};
-use super::range::Range;
+use super::peer::PeerRange;
+use super::range::{Ptr, Range};
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::layout::Slot;
@@ -24,7 +25,7 @@ pub struct Note {
 impl<K: Kind> Range<K> {
     /// Announces this range as memory of its kind.
     pub fn announce(&self, driver: &Driver, note: Note) -> Result<()> {
-        driver.announce(&self.note(K::CODE, note))
+        driver.announce(&told(self.ptr(), self.bytes(), K::CODE, note))
     }
 
     /// Announces that this range is no longer what it was announced as.
@@ -35,25 +36,33 @@ impl<K: Kind> Range<K> {
             slot: None,
             source: None,
         };
-        driver.announce(&self.note(RangeKind::FORGET, nobody))
+        driver.announce(&told(self.ptr(), self.bytes(), RangeKind::FORGET, nobody))
     }
+}
 
-    fn note(&self, kind: RangeKind, note: Note) -> RangeNote {
-        RangeNote {
-            base: self.ptr().get(),
-            bytes: self.bytes() as u64,
-            kind,
-            slot: note.slot.map_or(RangeNote::NONE, |slot| slot as u32),
-            rank: note.owner,
-            source: note.source.unwrap_or(RangeNote::NONE),
-            channel: note.channel,
-        }
+impl<K: Kind> PeerRange<K> {
+    /// Announces this range, of a peer in another process, as memory of its kind at the address that it has here. What is
+    /// announced is forgotten when it is unmapped.
+    pub fn announce(&self, driver: &Driver, note: Note) -> Result<()> {
+        driver.announce(&told(self.ptr(), self.bytes(), K::CODE, note))
+    }
+}
+
+fn told<K: Kind>(ptr: Ptr<K>, bytes: usize, kind: RangeKind, note: Note) -> RangeNote {
+    RangeNote {
+        base: ptr.get(),
+        bytes: bytes as u64,
+        kind,
+        slot: note.slot.map_or(RangeNote::NONE, |slot| slot as u32),
+        rank: note.owner,
+        source: note.source.unwrap_or(RangeNote::NONE),
+        channel: note.channel,
     }
 }
 
 impl Range<Inbox> {
     /// Announces this range as packets of one source, which never hold anything else.
     pub fn announce_packets(&self, driver: &Driver, note: Note) -> Result<()> {
-        driver.announce(&self.note(RangeKind::PACKETS, note))
+        driver.announce(&told(self.ptr(), self.bytes(), RangeKind::PACKETS, note))
     }
 }

@@ -291,4 +291,31 @@ mod tests {
         assert_eq!(assembly.add(&pieces[1]), Ok(None));
         assert!(assembly.add(&pieces[2]).unwrap().is_some());
     }
+
+    #[test]
+    fn whatever_comes_is_a_frame_that_reads_back_or_none() {
+        // Marsaglia's xorshift, so that a failure comes again.
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below as u64) as usize
+        };
+        let seeds: Vec<Vec<u8>> = frames().iter().map(|frame| frame.encode(7)).collect();
+        let mut read = 0;
+        for _ in 0..200_000 {
+            let mut bytes = seeds[random(seeds.len())].clone();
+            for _ in 0..random(4) {
+                let at = random(bytes.len());
+                bytes[at] = random(256) as u8;
+            }
+            bytes.truncate(random(bytes.len() + 40));
+            if let Some((token, frame)) = Frame::decode(&bytes) {
+                assert_eq!(frame.encode(token), bytes);
+                read += 1;
+            }
+        }
+        assert!(read > 1000, "{read}");
+    }
 }

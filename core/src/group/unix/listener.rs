@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::net::SocketAddrUnix;
 
 use crate::driver::fork;
-use crate::socket;
+use crate::socket::{self, Peer};
 
 /// Connections that the kernel keeps until the hub takes them.
 const BACKLOG: i32 = 64;
@@ -130,15 +130,16 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
         ));
     }
     match socket::connect(address) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            log::info!("{there} was left by a run that was killed");
-            fs::remove_file(path).map_err(|error| format!("{there} could not be removed: {error}"))
-        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => remove(path),
         Ok(other) => {
-            let process = socket::peer(&other).map(|process| format!("process {process}"));
+            let process = match Peer::of(&other) {
+                // Its forked children still hold the socket, and nobody takes connections from it.
+                Ok(process) if process.has_ended() => return remove(path),
+                Ok(process) => process.to_string(),
+                Err(why) => why,
+            };
             Err(format!(
-                "a job of this name is running ({}, {there}); choose another name, or end that job",
-                process.unwrap_or_else(|why| why)
+                "a job of this name is running ({process}, {there}); choose another name, or end that job"
             ))
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(format!(
@@ -146,4 +147,10 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
         )),
         Err(error) => Err(format!("{there} is in use: {error}")),
     }
+}
+
+fn remove(path: &Path) -> Result<(), String> {
+    let there = path.display();
+    log::info!("{there} was left by a run that was killed");
+    fs::remove_file(path).map_err(|error| format!("{there} could not be removed: {error}"))
 }

@@ -3,21 +3,20 @@
 //! It never waits for a single connection. One round is open at a time: a rank can begin the next only after it has the
 //! results of this one.
 
+mod welcome;
+
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::frame::{ANY_ATTEMPT, Assembly, Frame, MAX_FRAME, pieces};
+use super::connection::Connection;
+use super::frame::{ANY_ATTEMPT, Assembly, Frame, pieces};
 use super::listener::Listener;
 use crate::socket::{self, Received};
+use welcome::{Guest, MAX_GUESTS};
 
-/// How long a connection may take to say who it is.
-const HELLO_PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that have not said who they are; what comes beyond waits in the kernel.
-const MAX_GUESTS: usize = 64;
 /// How long results may take to leave after rank 0 has left.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Between two looks when nothing happens.
@@ -27,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 struct Member {
     /// `None` before it has come, and after it has left.
-    socket: Option<OwnedFd>,
+    connection: Option<Connection>,
     has_come: bool,
     arriving: Assembly,
     /// Its part of the open round, with the attempt that it belongs to.
@@ -35,13 +34,6 @@ struct Member {
     /// Whether it has taken back its part of the open round.
     gave_up: bool,
     waiting: VecDeque<Arc<[u8]>>,
-}
-
-/// A connection that has not said who it is.
-#[derive(Debug)]
-struct Guest {
-    socket: OwnedFd,
-    until: Instant,
 }
 
 /// The hub's state.
@@ -64,10 +56,10 @@ impl Hub {
         token: u64,
         world: u32,
         listener: Listener,
-        first: OwnedFd,
+        first: Connection,
     ) -> Self {
         let mut members: Vec<Member> = (0..world).map(|_| Member::default()).collect();
-        members[0].socket = Some(first);
+        members[0].connection = Some(first);
         members[0].has_come = true;
         Self {
             job,
@@ -82,7 +74,7 @@ impl Hub {
 
     /// Serves until rank 0 has left.
     pub(super) fn run(mut self) {
-        while self.members[0].socket.is_some() {
+        while self.members[0].connection.is_some() {
             if let Err(error) = self.wait(Instant::now() + LOOK) {
                 log::error!("the hub of job '{}' ends: {error}", self.job);
                 return;
@@ -104,9 +96,12 @@ impl Hub {
         }
     }
 
-    /// Tells those that still wait for others to come who those are. That rank 0 has left they see by themselves.
+    /// Tells those that still wait for others to come who those are. That rank 0 has left they see by themselves, and is no
+    /// more than that if it has waited in vain.
     fn take_leave(&mut self) {
-        let ranks = self.bits(|member| !member.has_come);
+        let gave_up = self.members[0].gave_up;
+        let ranks = self
+            .bits(|member| !member.has_come || gave_up && member.part.is_none() && !member.gave_up);
         if ranks > 0 {
             self.answer(|serial| Frame::Missing { serial, ranks });
         }
@@ -115,7 +110,7 @@ impl Hub {
 
     /// Gives every rank that waits the same answer.
     fn answer(&mut self, frame: impl Fn(u64) -> Frame) {
-        for member in self.members.iter_mut().filter(|m| m.socket.is_some()) {
+        for member in self.members.iter_mut().filter(|m| m.connection.is_some()) {
             if let Some((serial, _)) = member.part.take() {
                 member.say(&frame(serial), self.token);
             }
@@ -134,92 +129,19 @@ impl Hub {
             until = until.min(guest.until);
         }
         for member in &self.members {
-            if let Some(socket) = &member.socket {
+            if let Some(connection) = &member.connection {
                 let mut events = PollFlags::IN;
                 events.set(PollFlags::OUT, member.unsent());
-                all.push(PollFd::new(socket, events));
+                all.extend(connection.watch(events));
             }
         }
         socket::poll(&mut all, until)
     }
 
-    /// Takes connections, and takes in those that say who they are.
-    fn welcome(&mut self) {
-        while self.guests.len() < MAX_GUESTS {
-            match socket::accept(&self.listener.socket) {
-                Ok(Some(socket)) => match socket::peer(&socket) {
-                    Ok(_) => self.guests.push(Guest {
-                        socket,
-                        until: Instant::now() + HELLO_PATIENCE,
-                    }),
-                    Err(why) => refuse(&socket, why),
-                },
-                Ok(None) => break,
-                Err(error) => {
-                    // Out of descriptors, most likely. The ranks that are there go on.
-                    log::warn!("the hub cannot take a connection: {error}");
-                    std::thread::sleep(Duration::from_millis(10));
-                    break;
-                }
-            }
-        }
-        let now = Instant::now();
-        for guest in std::mem::take(&mut self.guests) {
-            match socket::receive_message(&guest.socket, MAX_FRAME) {
-                Received::Nothing if now < guest.until => self.guests.push(guest),
-                Received::Nothing => refuse(&guest.socket, "it said nothing".to_owned()),
-                Received::End => {}
-                Received::TooLong => refuse(&guest.socket, "that is no greeting".to_owned()),
-                Received::Message(message) => match self.admit(&message) {
-                    Ok(rank) => {
-                        let member = &mut self.members[rank];
-                        member.socket = Some(guest.socket);
-                        member.has_come = true;
-                        member.say(&Frame::Welcome, self.token);
-                    }
-                    Err(why) => refuse(&guest.socket, why),
-                },
-            }
-        }
-    }
-
-    /// The rank of who says this.
-    fn admit(&self, message: &[u8]) -> Result<usize, String> {
-        let Some((_, Frame::Hello { rank, world, job })) = Frame::decode(message) else {
-            return Err("that is no greeting of this version of slabfence".to_owned());
-        };
-        if job != self.job {
-            return Err(format!("this is job '{}', not '{job}'", self.job));
-        }
-        let here = self.members.len() as u64;
-        if world != here {
-            return Err(format!("this job has {here} ranks, not {world}"));
-        }
-        let known = usize::try_from(rank).ok();
-        let Some((rank, member)) =
-            known.and_then(|rank| self.members.get(rank).map(|member| (rank, member)))
-        else {
-            return Err(format!("rank {rank} in a job of {here}"));
-        };
-        if member.has_come {
-            let is = match &member.socket {
-                Some(socket) => match socket::peer(socket) {
-                    Ok(process) => format!("is there already (process {process})"),
-                    Err(_) => "is there already".to_owned(),
-                },
-                None => "has been there and has left".to_owned(),
-            };
-            return Err(format!(
-                "rank {rank} {is}; give every rank a number of its own and every job a name of its own"
-            ));
-        }
-        Ok(rank)
-    }
-
     /// Reads what a rank has sent.
     fn hear(&mut self, rank: usize) {
-        while let Some(socket) = &self.members[rank].socket {
-            let understood = match socket::receive_message(socket, MAX_FRAME) {
+        while let Some(connection) = &self.members[rank].connection {
+            let understood = match connection.receive() {
                 Received::Nothing => return,
                 Received::End => false,
                 Received::TooLong => {
@@ -236,7 +158,7 @@ impl Hub {
             };
             if !understood {
                 let member = &mut self.members[rank];
-                member.socket = None;
+                member.connection = None;
                 member.waiting.clear();
             }
         }
@@ -312,7 +234,7 @@ impl Hub {
                     let rank = rank as u64;
                     let frame = Frame::Result { round, rank, piece }.encode(self.token);
                     let frame: Arc<[u8]> = frame.into();
-                    for member in self.members.iter_mut().filter(|m| m.socket.is_some()) {
+                    for member in self.members.iter_mut().filter(|m| m.connection.is_some()) {
                         member.waiting.push_back(Arc::clone(&frame));
                     }
                 }
@@ -320,17 +242,30 @@ impl Hub {
             self.round += 1;
             return;
         }
-        let ranks =
-            self.bits(|member| member.has_come && member.socket.is_none() && member.part.is_none());
+        let left = |member: &Member| {
+            member.has_come && member.connection.is_none() && member.part.is_none()
+        };
         // Without rank 0 there is nobody to answer for: see `take_leave`.
-        if ranks == 0 || self.members[0].socket.is_none() {
+        if self.bits(left) == 0 || self.members[0].connection.is_none() {
             return;
+        }
+        let mut ranks = self.bits(|member| left(member) && !member.gave_up);
+        if ranks == 0 {
+            // Whoever waited in vain and then left is not the cause.
+            let absent = self.bits(|member| member.part.is_none() && !member.gave_up);
+            if absent != 0 {
+                return self.answer(|serial| Frame::Missing {
+                    serial,
+                    ranks: absent,
+                });
+            }
+            ranks = self.bits(left);
         }
         if ranks & !self.told != 0 {
             // Those that do not wait yet hear it too: when they ask, whoever heard it first may have left in its turn,
             // the hub's own rank among them, and be taken for the cause.
             self.told |= ranks;
-            for member in self.members.iter_mut().filter(|m| m.socket.is_some()) {
+            for member in self.members.iter_mut().filter(|m| m.connection.is_some()) {
                 let serial = member.part.take().map_or(ANY_ATTEMPT, |(serial, _)| serial);
                 member.say(&Frame::Left { serial, ranks }, self.token);
             }
@@ -340,8 +275,10 @@ impl Hub {
 
     fn flush(&mut self) {
         for member in &mut self.members {
-            while let (Some(socket), Some(message)) = (&member.socket, member.waiting.front()) {
-                match socket::send_message(socket, message) {
+            while let (Some(connection), Some(message)) =
+                (&member.connection, member.waiting.front())
+            {
+                match socket::send_message(&connection.socket, message) {
                     Ok(true) => drop(member.waiting.pop_front()),
                     Ok(false) => break,
                     // What it had sent before it closed is read first; that ends it.
@@ -358,13 +295,6 @@ impl Member {
     }
 
     fn unsent(&self) -> bool {
-        self.socket.is_some() && !self.waiting.is_empty()
+        self.connection.is_some() && !self.waiting.is_empty()
     }
-}
-
-/// Sends a connection away, with the reason if it can still hear it.
-fn refuse(guest: &OwnedFd, why: String) {
-    log::warn!("a connection was refused: {why}");
-    // Whoever has gone need not know.
-    let _ = socket::send_message(guest, &Frame::Refused { why }.encode(0));
 }

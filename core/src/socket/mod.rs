@@ -1,5 +1,7 @@
 //! Unix SEQPACKET sockets: messages keep their bounds, and each end knows the other's user and process.
 
+mod peer;
+
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,6 +14,8 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
     recv, recvmsg, send, sendmsg, socket_with,
 };
+
+pub(crate) use peer::Peer;
 
 /// Most descriptors in one message.
 pub(crate) const MAX_DESCRIPTORS: usize = 8;
@@ -179,17 +183,4 @@ pub(crate) fn poll(sockets: &mut [PollFd<'_>], deadline: Instant) -> io::Result<
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The process at the other end, if it is of this process's user.
-pub(crate) fn peer(socket: &OwnedFd) -> Result<u32, String> {
-    let other = rustix::net::sockopt::socket_peercred(socket)
-        .map_err(|error| format!("its user cannot be told: {error}"))?;
-    let (theirs, mine) = (other.uid.as_raw(), rustix::process::geteuid().as_raw());
-    if theirs != mine {
-        return Err(format!(
-            "it is of user {theirs}, and this process of user {mine}"
-        ));
-    }
-    Ok(other.pid.as_raw_nonzero().get().unsigned_abs())
 }

@@ -1,0 +1,248 @@
+//! Handing file descriptors to ranks in other processes, on sockets of our own: a host's bootstrap carries bytes only.
+//!
+//! Every rank opens a socket without a file (a name in the kernel's abstract space) and tells the others its name and a
+//! token through the bootstrap. Then every rank sends each of the others one message, and takes one of each. Sending
+//! needs nobody at the other end, so there is no order in which ranks could wait for one another.
+
+#[cfg(test)]
+mod tests;
+
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::SocketAddrUnix;
+
+use super::wire::{Reader, Writer};
+use super::{BootstrapError, Group, PeerIndex, Rank};
+use crate::error::{Error, Result};
+use crate::socket::{self, Peer};
+
+/// First word of every message: the protocol and its version.
+const MAGIC: u64 = u64::from_le_bytes(*b"slabfds1");
+/// Longest message.
+const MAX_MESSAGE: usize = 64;
+/// Connections that have not said who they are.
+const MAX_GUESTS: usize = 64;
+/// Between two attempts at a socket whose queue is full.
+const PAUSE: Duration = Duration::from_millis(5);
+
+const OPERATION: &str = "handing over memory";
+
+/// Where a rank takes descriptors.
+#[derive(Debug)]
+struct Door {
+    listener: OwnedFd,
+    number: u64,
+    token: u64,
+}
+
+/// The address of the door with this number.
+fn address(number: u64) -> Result<SocketAddrUnix> {
+    let name = format!("slabfence-{number:016x}");
+    SocketAddrUnix::new_abstract_name(name.as_bytes()).or_else(failed)
+}
+
+fn refuse<T>(why: String) -> Result<T> {
+    Err(Error::Refused {
+        operation: OPERATION,
+        why,
+    })
+}
+
+fn failed<T>(error: impl std::fmt::Display) -> Result<T> {
+    refuse(format!("a socket failed: {error}"))
+}
+
+impl Door {
+    fn open() -> Result<Self> {
+        // The standard library seeds its hashers from the system's random numbers.
+        let random = |what| RandomState::new().hash_one(what);
+        let (number, token) = (random("door"), random("token"));
+        let listener = socket::new().or_else(failed)?;
+        rustix::net::bind(&listener, &address(number)?).or_else(failed)?;
+        rustix::net::listen(&listener, MAX_GUESTS as i32).or_else(failed)?;
+        Ok(Self {
+            listener,
+            number,
+            token,
+        })
+    }
+
+    /// What the others are told.
+    fn record(&self) -> Vec<u8> {
+        Writer::new().word(self.number).word(self.token).finish()
+    }
+}
+
+/// Reads a rank's [`Door::record`]: number and token.
+fn read_record(record: &[u8]) -> Option<(u64, u64)> {
+    let mut reader = Reader::new(record);
+    let door = (reader.word()?, reader.word()?);
+    reader.end(door)
+}
+
+impl Group {
+    /// Hands copies of `mine` to each of `peers`, all of them in other processes, and returns theirs in the order of
+    /// `peers`: as many from each as this rank has. Collective; closed by a verdict, so that all ranks have what they need
+    /// or all fail. The own descriptors are closed afterwards.
+    pub(crate) fn hand_over(
+        &self,
+        peers: &[PeerIndex],
+        mine: Result<Vec<OwnedFd>>,
+    ) -> Result<Vec<Vec<OwnedFd>>> {
+        let ready = mine.and_then(|mine| Ok((mine, Door::open()?)));
+        let record = ready.as_ref().map(|(_, door)| door.record());
+        let records = match record {
+            Ok(record) => self.share("create: export", Ok(record))?,
+            Err(_) => {
+                self.verdict("create: export", &ready)?;
+                return ready.map(|_| Vec::new());
+            }
+        };
+        let theirs = ready.and_then(|(mine, door)| {
+            // Half of the time, so that the verdict reaches the others before they give this rank up.
+            let deadline = Instant::now() + self.timeout() / 2;
+            let sent: Vec<Result<Peer>> = peers
+                .iter()
+                .map(|peer| send_to(*peer, self.me(), &records[peer.index()], &mine, deadline))
+                .collect();
+            let others: Vec<Option<&Peer>> = sent.iter().map(|one| one.as_ref().ok()).collect();
+            let theirs = take_from_all(peers, &others, &door, mine.len(), deadline);
+            // Only now: the others send to this rank meanwhile.
+            for one in sent {
+                one?;
+            }
+            theirs
+        });
+        self.agree("create: hand over", theirs)
+    }
+}
+
+/// Sends copies of `mine` to a peer's door; the process there.
+fn send_to(
+    peer: PeerIndex,
+    me: Rank,
+    record: &[u8],
+    mine: &[OwnedFd],
+    deadline: Instant,
+) -> Result<Peer> {
+    let Some((number, token)) = read_record(record) else {
+        return refuse(format!("{} sent a malformed address", peer.rank()));
+    };
+    let there = address(number)?;
+    let message = Writer::new()
+        .word(MAGIC)
+        .word(token)
+        .word(me.0.into())
+        .finish();
+    loop {
+        let sent = socket::connect(&there).and_then(|connection| {
+            let other = Peer::of(&connection).map_err(std::io::Error::other)?;
+            log::debug!("handing memory to {}, {other}", peer.rank());
+            let sent = socket::send_descriptors(&connection, &message, mine)?;
+            Ok(sent.then_some(other))
+        });
+        match sent {
+            Ok(Some(other)) => return Ok(other),
+            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => {
+                return refuse(format!(
+                    "{} cannot be reached: {error}; it has ended, or is not on one machine, of one user, in one network namespace with this rank",
+                    peer.rank()
+                ));
+            }
+            _ if Instant::now() >= deadline => {
+                return refuse(format!("{} takes nothing", peer.rank()));
+            }
+            _ => thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Takes `count` descriptors of each peer. Nobody waits for the message of one that has ended, or that could not be
+/// reached (`None` in `others`).
+fn take_from_all(
+    peers: &[PeerIndex],
+    others: &[Option<&Peer>],
+    door: &Door,
+    count: usize,
+    deadline: Instant,
+) -> Result<Vec<Vec<OwnedFd>>> {
+    let mut theirs: Vec<Option<Vec<OwnedFd>>> = peers.iter().map(|_| None).collect();
+    let mut guests: Vec<OwnedFd> = Vec::new();
+    loop {
+        // Looked at first: once one has ended, nothing comes of it that is not there already.
+        let late = Instant::now() >= deadline;
+        let gone: Vec<bool> = others
+            .iter()
+            .map(|other| other.is_none_or(Peer::has_ended))
+            .collect();
+        take_in(door, &mut guests)?;
+        for guest in std::mem::take(&mut guests) {
+            match socket::receive_descriptors(&guest, MAX_MESSAGE, count) {
+                Ok(None) => guests.push(guest),
+                Ok(Some(came)) => {
+                    let place = read_sender(&came.message, door.token)
+                        .and_then(|rank| peers.iter().position(|peer| peer.rank() == rank));
+                    match place.map(|place| &mut theirs[place]) {
+                        Some(free @ None) => *free = Some(came.descriptors),
+                        _ => log::warn!("a connection was refused: it is of no rank"),
+                    }
+                }
+                Err(why) => log::warn!("a connection was refused: {why}"),
+            }
+        }
+        let missing = |of: &dyn Fn(usize) -> bool| -> Vec<Rank> {
+            let open = theirs.iter().enumerate().filter(|(_, got)| got.is_none());
+            let open = open.filter(|(place, _)| of(*place));
+            open.map(|(place, _)| peers[place].rank()).collect()
+        };
+        let waited = missing(&|_| true);
+        if waited.is_empty() {
+            return Ok(theirs.into_iter().flatten().collect());
+        }
+        let ranks = missing(&|place| gone[place]);
+        if !ranks.is_empty() {
+            return Err(Error::Bootstrap(BootstrapError::Left { ranks }));
+        }
+        if late {
+            return Err(Error::Timeout {
+                what: OPERATION.to_owned(),
+                missing: waited,
+            });
+        }
+        // Of those whose message is still to come: who has ended wakes every wait.
+        let open = others.iter().zip(&theirs).filter(|(_, got)| got.is_none());
+        let ends = open.filter_map(|(other, _)| other.and_then(Peer::end));
+        let all = std::iter::once(&door.listener).chain(&guests).chain(ends);
+        let mut all: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
+        socket::poll(&mut all, deadline).or_else(failed)?;
+    }
+}
+
+/// Takes connections of this user.
+fn take_in(door: &Door, guests: &mut Vec<OwnedFd>) -> Result<()> {
+    while let Some(guest) = socket::accept(&door.listener).or_else(failed)? {
+        match Peer::of(&guest) {
+            Ok(_) => {
+                if guests.len() == MAX_GUESTS {
+                    // The longest without a word goes first.
+                    guests.remove(0);
+                }
+                guests.push(guest);
+            }
+            Err(why) => log::warn!("a connection was refused: {why}"),
+        }
+    }
+    Ok(())
+}
+
+/// The rank that a message is of, if it is one for the door with this token.
+fn read_sender(message: &[u8], token: u64) -> Option<Rank> {
+    let mut reader = Reader::new(message);
+    let right = reader.word()? == MAGIC && reader.word()? == token;
+    let rank = u32::try_from(reader.word()?).ok().filter(|_| right)?;
+    reader.end(Rank(rank))
+}

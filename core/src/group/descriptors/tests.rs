@@ -1,0 +1,140 @@
+use super::*;
+use crate::group::ThreadBootstrap;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+/// Two ranks of which the second does what `second` says, with the first one's door and its own.
+fn two(
+    second: impl FnOnce(&Group, Door, (u64, u64)) + Send,
+    timeout: Duration,
+) -> Result<Vec<Vec<OwnedFd>>> {
+    let mut members = ThreadBootstrap::world(2).into_iter().map(|member| {
+        let rank = member.rank();
+        let group = Group::new(Arc::new(member), rank, 2).unwrap();
+        group.with_timeout(timeout)
+    });
+    let (first, other) = (members.next().unwrap(), members.next().unwrap());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let door = Door::open().unwrap();
+            let records = other.share("create: export", Ok(door.record())).unwrap();
+            second(&other, door, read_record(&records[0]).unwrap());
+        });
+        let peers: Vec<PeerIndex> = first.peers().collect();
+        let mine = (0..3).map(|_| pipe().1).collect();
+        first.hand_over(&peers, Ok(mine))
+    })
+}
+
+fn pipe() -> (std::io::PipeReader, OwnedFd) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader, writer.into())
+}
+
+/// A message as rank 1 would send it to the door with this token.
+fn message(token: u64) -> Vec<u8> {
+    Writer::new().word(MAGIC).word(token).word(1).finish()
+}
+
+fn send(number: u64, message: &[u8], count: usize) {
+    let connection = socket::connect(&address(number).unwrap()).unwrap();
+    let descriptors: Vec<OwnedFd> = (0..count).map(|_| pipe().1).collect();
+    let sent = match count {
+        0 => socket::send_message(&connection, message),
+        _ => socket::send_descriptors(&connection, message, &descriptors),
+    };
+    assert!(sent.unwrap());
+}
+
+#[test]
+fn descriptors_arrive_in_order_and_are_copies() {
+    let (mut reader, writer) = pipe();
+    let own = &mut vec![writer];
+    let got = two(
+        |group, door, (number, token)| {
+            let there = socket::connect(&address(number).unwrap()).unwrap();
+            own.extend([pipe().1, pipe().1]);
+            assert!(socket::send_descriptors(&there, &message(token), own).unwrap());
+            let peers: Vec<PeerIndex> = group.peers().collect();
+            let until = Instant::now() + Duration::from_secs(10);
+            let other = Peer::of(&there).unwrap();
+            let theirs = take_from_all(&peers, &[Some(&other)], &door, 3, until).unwrap();
+            assert_eq!((theirs.len(), theirs[0].len()), (1, 3));
+            group.verdict("create: hand over", &Ok(())).unwrap();
+        },
+        Duration::from_secs(20),
+    );
+    let mut got = got.unwrap().remove(0);
+    own.clear();
+    let mut first = std::fs::File::from(got.remove(0));
+    first.write_all(b"through").unwrap();
+    drop(first);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!((text.as_str(), got.len()), ("through", 2));
+}
+
+#[test]
+fn what_is_not_a_ranks_handover_is_sent_away_and_waited_past() {
+    let got = two(
+        |group, _door, (number, token)| {
+            send(number, &[0xa5; 24], 3);
+            send(number, &message(token)[..23], 3);
+            send(number, &[message(token), vec![0]].concat(), 3);
+            send(number, &[7; MAX_MESSAGE + 1], 3);
+            send(number, &message(token ^ 1), 3);
+            for count in [0, 2, 4, socket::MAX_DESCRIPTORS] {
+                send(number, &message(token), count);
+            }
+            let of = |rank: u64| Writer::new().word(MAGIC).word(token).word(rank).finish();
+            send(number, &of(0), 3);
+            send(number, &of(2), 3);
+            drop(socket::connect(&address(number).unwrap()).unwrap());
+            send(number, &message(token), 3);
+            group.verdict("create: hand over", &Ok(())).unwrap();
+        },
+        Duration::from_secs(20),
+    );
+    assert_eq!(got.unwrap()[0].len(), 3);
+}
+
+#[test]
+fn a_rank_that_hands_over_nothing_is_named() {
+    let got = two(
+        |group, _door, _| {
+            let error = group.verdict("create: hand over", &Ok(())).unwrap_err();
+            assert!(error.to_string().contains("rank 1 did not come in time"));
+        },
+        Duration::from_secs(4),
+    );
+    let error = got.unwrap_err();
+    assert!(matches!(error, Error::Setup { .. }), "{error}");
+}
+
+#[test]
+fn a_rank_that_cannot_export_fails_the_handover_on_all() {
+    let members = ThreadBootstrap::world(2);
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let ranks = members.into_iter().map(|member| {
+            scope.spawn(move || {
+                let rank = member.rank();
+                let group = Group::new(Arc::new(member), rank, 2).unwrap();
+                let peers: Vec<PeerIndex> = group.peers().collect();
+                let mine = match rank.0 {
+                    0 => Ok(vec![pipe().1]),
+                    _ => refuse("nothing to give".to_owned()),
+                };
+                group.hand_over(&peers, mine).unwrap_err().to_string()
+            })
+        });
+        let ranks: Vec<_> = ranks.collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    });
+    for said in outcomes {
+        assert!(
+            said.starts_with("create: export failed on rank 1"),
+            "{said}"
+        );
+        assert!(said.contains("nothing to give"), "{said}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Meeting: rank 0 starts the hub, the others find it and say who they are.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use super::connection::Connection;
+use super::frame::Frame;
+use super::hub::Hub;
+use super::line::Line;
+use super::listener::{self, Listener};
+use crate::error::{Error, Result};
+use crate::group::Rank;
+use crate::layout::MAX_WORLD;
+use crate::socket::{self, Peer, Received};
+
+const OPERATION: &str = "UnixBootstrap::join";
+/// Between two attempts to reach the hub.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Longest name of a job.
+pub(super) const MAX_JOB: usize = 48;
+
+/// Refuses what no job can have.
+pub(super) fn check(job: &str, rank: Rank, world: u32) -> Result<()> {
+    let refuse = |what: String| {
+        Err(Error::Argument {
+            operation: OPERATION,
+            what,
+        })
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if job.is_empty() || job.len() > MAX_JOB || !job.chars().all(plain) {
+        return refuse(format!(
+            "job name {job:?}; a name has 1 to {MAX_JOB} letters, digits, dots, dashes and underlines"
+        ));
+    }
+    if !(2..=MAX_WORLD).contains(&(world as usize)) {
+        return refuse(format!(
+            "a job of {world}; it must have 2 to {MAX_WORLD} ranks"
+        ));
+    }
+    if rank.0 >= world {
+        return refuse(format!("{rank} in a job of {world}"));
+    }
+    Ok(())
+}
+
+/// Rank 0: starts the hub.
+pub(super) fn host(
+    dir: &Path,
+    job: &str,
+    world: u32,
+    deadline: Instant,
+) -> Result<(Line, JoinHandle<()>)> {
+    let listener = Listener::open(&listener::path(dir, job), deadline).or_else(refuse)?;
+    let (mine, hubs) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )
+    .or_else(|error| refuse(format!("no sockets: {error}")))?;
+    // The standard library seeds its hashers from the system's random numbers.
+    let token = RandomState::new().hash_one(job) | 1;
+    let of_this_process = |socket: OwnedFd| Connection { socket, peer: None };
+    let hub = Hub::new(
+        job.to_owned(),
+        token,
+        world,
+        listener,
+        of_this_process(hubs),
+    );
+    let hub = thread::Builder::new()
+        .name("slabfence-hub".to_owned())
+        .spawn(move || hub.run())
+        .or_else(|error| refuse(format!("no thread for the hub: {error}")))?;
+    Ok((Line::new(of_this_process(mine), token, Rank(0), world), hub))
+}
+
+/// The other ranks: find the hub and say who they are.
+pub(super) fn visit(
+    dir: &Path,
+    job: &str,
+    rank: Rank,
+    world: u32,
+    deadline: Instant,
+) -> Result<Line> {
+    let path = listener::path(dir, job);
+    let address = listener::address(&path).or_else(refuse)?;
+    let hello = Frame::Hello {
+        rank: rank.0.into(),
+        world: world.into(),
+        job: job.to_owned(),
+    };
+    let hello = hello.encode(0);
+    while Instant::now() < deadline {
+        let socket = match socket::connect(&address) {
+            Ok(socket) => socket,
+            Err(error) => match error.kind() {
+                // Not there yet, left by a run that was killed, or busy.
+                io::ErrorKind::NotFound
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::WouldBlock => {
+                    thread::sleep(PAUSE);
+                    continue;
+                }
+                _ => return refuse(format!("{} cannot be reached: {error}", path.display())),
+            },
+        };
+        let peer = match Peer::of(&socket) {
+            Ok(peer) => Some(peer),
+            Err(why) => {
+                return refuse(format!("the hub at {} is not ours: {why}", path.display()));
+            }
+        };
+        let connection = Connection { socket, peer };
+        match greet(&connection, &hello, deadline) {
+            Some(Ok(token)) => return Ok(Line::new(connection, token, rank, world)),
+            Some(Err(why)) => return refuse(format!("the hub of job '{job}' says: {why}")),
+            // It ended meanwhile; another may come.
+            None => thread::sleep(PAUSE),
+        }
+    }
+    Err(missed(job, vec![Rank(0)]))
+}
+
+/// Says hello and waits for the answer: the job's token, or the reason of a refusal. `None`: the hub ended.
+fn greet(
+    connection: &Connection,
+    hello: &[u8],
+    deadline: Instant,
+) -> Option<std::result::Result<u64, String>> {
+    // A fresh connection has room for a first message.
+    socket::send_message(&connection.socket, hello).ok()?;
+    while Instant::now() < deadline {
+        match connection.receive() {
+            Received::Nothing => connection.wait(PollFlags::IN, deadline).ok()?,
+            Received::Message(message) => {
+                return Some(match Frame::decode(&message) {
+                    Some((token, Frame::Welcome)) => Ok(token),
+                    Some((_, Frame::Refused { why })) => Err(why),
+                    _ => Err("something that is no answer; is it another version?".to_owned()),
+                });
+            }
+            Received::TooLong => return Some(Err("far too much".to_owned())),
+            Received::End => return None,
+        }
+    }
+    None
+}
+
+/// The meeting is refused, with these words.
+pub(super) fn refuse<T>(why: String) -> Result<T> {
+    Err(Error::Refused {
+        operation: OPERATION,
+        why,
+    })
+}
+
+/// The meeting failed for ranks that did not come.
+pub(super) fn missed(job: &str, missing: Vec<Rank>) -> Error {
+    Error::Timeout {
+        what: format!("joining job '{job}'"),
+        missing,
+    }
+}

@@ -1,0 +1,55 @@
+//! One rank of a multi-process test: `slabfence-test-rank SCENARIO FOLDER RANK WORLD`. Prints what the scenario is about,
+//! and last whether anything is left.
+
+mod forked;
+mod part;
+mod scenario;
+mod stand;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use slabfence::group::{Rank, UnixBootstrap};
+use slabfence_emu::{Live, Machine, Profile};
+use slabfence_tests::processes::memory_of;
+
+use part::Part;
+
+/// How long ranks wait for one another.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long they do where one never comes.
+const SHORT_PATIENCE: Duration = Duration::from_secs(5);
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Outcome {
+    let part = Part::read(std::env::args().skip(1))?;
+    let profile = Profile::named("h200-nvlink").ok_or("no profile")?;
+    let machine = Machine::new(profile, part.world)?;
+    if part.name == "never" {
+        stand::until_told()?;
+    }
+    let deadline = Instant::now() + part.patience_to_join();
+    let (rank, folder) = (Rank(part.rank), Path::new(&part.folder));
+    match UnixBootstrap::join(folder, "job", rank, part.world, deadline) {
+        Err(error) => println!("join: {error}"),
+        Ok(bootstrap) => match scenario::run(&part, bootstrap, &machine) {
+            Ok(()) => println!("done"),
+            Err(error) => match error.downcast_ref() {
+                Some(forked::Child { right }) => {
+                    // As a child of a host does whose objects go out of scope.
+                    drop(machine);
+                    forked::leave(*right)
+                }
+                None => println!("failed: {error}"),
+            },
+        },
+    }
+    slabfence::driver::drop_released();
+    let files = memory_of(std::process::id()).ok_or("no /proc")?;
+    match machine.live() {
+        live if live == Live::default() && files.is_empty() => println!("nothing left"),
+        live => println!("left: memory files {files:?}, {live:?}"),
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! What the ranks do once they have met.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use slabfence::channel::{Channel, Contract, Pool};
+use slabfence::driver::{Device, Driver, Stream};
+use slabfence::group::{Bootstrap, Group, Rank, UnixBootstrap};
+use slabfence::layout::Transport;
+use slabfence_emu::Machine;
+use slabfence_tests::addresses::{captured, check};
+use slabfence_tests::ranks::{Gather, Member};
+
+use super::forked;
+use super::part::Part;
+use super::stand::{self, Standing};
+use super::{Outcome, PATIENCE};
+
+/// Rounds of an undisturbed run.
+const ROUNDS: u32 = 30;
+
+unsafe extern "C" {
+    safe fn signal(number: i32, handler: usize) -> usize;
+}
+
+pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
+    let driver = Driver::from_api(machine.api()?)?;
+    let mut bootstrap: Arc<dyn Bootstrap> = Arc::new(bootstrap);
+    let group = |bootstrap: &Arc<dyn Bootstrap>| -> slabfence::Result<Group> {
+        let group = Group::new(Arc::clone(bootstrap), Rank(part.rank), part.world)?;
+        Ok(group.with_timeout(part.patience()))
+    };
+    // A rank that has not joined yet when the others end meets nobody, and cannot know why.
+    group(&bootstrap)?
+        .with_timeout(PATIENCE)
+        .verdict("all have joined", &Ok(()))?;
+    match part.name.as_str() {
+        "die-in-setup" if part.is_victim() && part.step == 0 => stand::until_killed(),
+        "die-in-setup" if part.is_victim() => {
+            let left = AtomicU32::new(part.step);
+            bootstrap = Arc::new(Standing {
+                inner: bootstrap,
+                left,
+            });
+        }
+        "die-with-child" if part.is_victim() => {
+            forked::companion()?;
+            stand::until_killed();
+        }
+        "absent" if part.is_victim() => stand::until_killed(),
+        "paused" => stand::until_told()?,
+        "full" if part.is_victim() => fill_up()?,
+        _ => {}
+    }
+    let member = Member {
+        device: Device::open(&driver, part.rank)?,
+        group: group(&bootstrap)?,
+        bootstrap,
+    };
+    let contract = contract(part);
+    let (pool, channel) = member.channel(&contract, "decode")?;
+    member.group.verdict("all are set up", &Ok(()))?;
+    let stream = Stream::new(&member.device)?;
+    round(&member, &contract, &channel, &stream, 0)?;
+    match part.name.as_str() {
+        "die-mid-run" | "die-in-operation" => {
+            return bereaved(part, &member, &contract, &pool, &channel, &stream);
+        }
+        "fork" => forked::try_everything(&member, &contract, &pool, &channel, &stream)?,
+        "push" | "pull" => {
+            let block = captured(&member, &contract, &pool, "decode")?;
+            check(machine, &block, part.rank, part.world, contract.transport);
+        }
+        _ => {}
+    }
+    for n in 1..ROUNDS {
+        round(&member, &contract, &channel, &stream, n)?;
+    }
+    pool.reset()?;
+    round(&member, &contract, &channel, &stream, ROUNDS)?;
+    pool.close()?;
+    if part.name == "die-after" && part.is_victim() {
+        stand::until_killed();
+    }
+    Ok(())
+}
+
+fn contract(part: &Part) -> Contract {
+    let mut contract = Contract::new(2 * part.world, 64, 64, 8);
+    match part.name.as_str() {
+        "pull" => contract.transport = Transport::Pull,
+        // Far longer than ranks that go on together can be apart.
+        "die-mid-run" | "die-in-operation" => contract.fail = Duration::from_secs(5),
+        _ => {}
+    }
+    contract
+}
+
+/// From here on this process can write nothing to files, those of the emulated machine's memory included: as on a full
+/// disk, each attempt is an error.
+fn fill_up() -> Outcome {
+    const SIGXFSZ: i32 = 25;
+    const SIG_IGN: usize = 1;
+    const SIG_ERR: usize = usize::MAX;
+    if signal(SIGXFSZ, SIG_IGN) == SIG_ERR {
+        return Err("the signal is not ignored".into());
+    }
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    Ok(setrlimit(Resource::Fsize, none)?)
+}
+
+fn round(
+    member: &Member,
+    contract: &Contract,
+    channel: &Channel,
+    stream: &Stream,
+    n: u32,
+) -> Outcome {
+    let gather = Gather::new(member, contract, 2)?;
+    gather.fill(member.rank(), n)?;
+    gather.enqueue(channel, stream)?;
+    stream.synchronize()?;
+    match gather.output()? == gather.expected(n) {
+        true => Ok(()),
+        false => Err(format!("round {n} is wrong").into()),
+    }
+}
+
+/// What the others meet after the victim has been killed between two operations, or in one.
+fn bereaved(
+    part: &Part,
+    member: &Member,
+    contract: &Contract,
+    pool: &Pool,
+    channel: &Channel,
+    stream: &Stream,
+) -> Outcome {
+    let gather = Gather::new(member, contract, 2)?;
+    gather.fill(member.rank(), 1)?;
+    if part.is_victim() {
+        if part.name == "die-in-operation" {
+            gather.enqueue(channel, stream)?;
+        }
+        stand::until_killed();
+    }
+    stand::until_told()?;
+    gather.enqueue(channel, stream)?;
+    stream.synchronize()?;
+    if channel.fault()?.is_none() {
+        // The victim may have done its part before it died; then the others have what they need.
+        if part.name != "die-in-operation" || gather.output()? != gather.expected(1) {
+            return Err("no fault".into());
+        }
+        gather.enqueue(channel, stream)?;
+        stream.synchronize()?;
+    }
+    let fault = channel.fault()?.ok_or("no fault")?;
+    println!("fault: late rank {:?}, {:?}", fault.late_rank, fault.cause);
+    println!(
+        "reset: {}",
+        pool.reset().expect_err("a dead rank resets nothing")
+    );
+    println!(
+        "close: {}",
+        pool.close().expect_err("a dead rank closes nothing")
+    );
+    Ok(())
+}

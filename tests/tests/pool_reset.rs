@@ -1,0 +1,130 @@
+//! What a reset refuses before any rank has changed anything, and that the pool then goes on as it was.
+
+use slabfence::Error;
+use slabfence::channel::{Contract, Pool};
+use slabfence::driver::{CaptureMode, Stream};
+use slabfence::group::Rank;
+use slabfence_emu::Live;
+use slabfence_tests::probe::machine;
+use slabfence_tests::ranks::{Gather, Member, on_ranks};
+
+fn contract() -> Contract {
+    Contract::new(4, 64, 64, 8)
+}
+
+/// Checks that a reset failed in its first step, for the reasons of these ranks.
+fn refused(result: slabfence::Result<()>, words: &[(u32, &str)]) {
+    let Err(Error::Setup { phase, failures }) = result else {
+        panic!("{result:?}");
+    };
+    assert_eq!(phase, "reset: begin");
+    assert_eq!(failures.len(), words.len(), "{failures:?}");
+    for ((rank, said), (wanted, words)) in failures.iter().zip(words) {
+        assert_eq!(*rank, Rank(*wanted));
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+/// An operation, a reset, an operation.
+fn works(member: &Member, pool: &Pool, stream: &Stream) {
+    let channel = pool.channel("decode").unwrap();
+    let gather = Gather::new(member, &contract(), 2).unwrap();
+    for round in 0..2 {
+        gather.fill(member.rank(), round).unwrap();
+        gather.enqueue(&channel, stream).unwrap();
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(round));
+        pool.reset().unwrap();
+    }
+}
+
+#[test]
+fn a_floor_that_no_epoch_can_reach_is_refused_on_all_ranks() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, _) = member.channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        for floor in [1 << 56, u64::MAX] {
+            let result = match member.rank() {
+                0 => pool.reset(),
+                _ => pool.reset_above(floor),
+            };
+            let words = format!("epoch {floor:#x}; epochs end below 2^56");
+            refused(result, &[(1, &words)]);
+        }
+        works(member, &pool, &stream);
+        pool.close().unwrap();
+    });
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn a_capture_outlives_a_reset_that_is_refused_for_it() {
+    let (machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, _) = member.channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let foreign = Stream::new(&member.device).unwrap();
+        let words = "1 stream(s) of device 1 capture; call again after the capture has ended";
+        if member.rank() == 1 {
+            foreign.begin_capture(CaptureMode::Global).unwrap();
+        }
+        refused(pool.reset(), &[(1, words)]);
+        // Of a step that drains the same holds.
+        let Err(Error::Setup { phase, failures }) = pool.prepare(&["more"]) else {
+            panic!("prepared");
+        };
+        assert_eq!((phase, failures.len()), ("prepare: drain", 1));
+        assert!(failures[0].1.contains(words), "{failures:?}");
+        if member.rank() == 1 {
+            assert_eq!(foreign.end_capture().unwrap().nodes().unwrap().len(), 0);
+        }
+        works(member, &pool, &stream);
+        pool.prepare(&["more"]).unwrap();
+        pool.close().unwrap();
+    });
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn a_stream_that_went_with_its_capture_is_in_nobodys_way() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, _) = member.channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let lost = Stream::new(&member.device).unwrap();
+        lost.begin_capture(CaptureMode::Relaxed).unwrap();
+        drop(lost);
+        works(member, &pool, &stream);
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_scope_refuses_the_reset_and_what_it_captures_replays() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract(), 2).unwrap();
+        let scope = pool.capture("decode", &stream).unwrap();
+        let words = "a capture scope owns channel 'decode'; leave the scope first";
+        refused(pool.reset(), &[(0, words), (1, words)]);
+        stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+        gather.enqueue(&channel, &stream).unwrap();
+        refused(pool.reset(), &[(0, words), (1, words)]);
+        let graph = stream.end_capture().unwrap();
+        scope.finish().unwrap();
+        let mut exec = graph.instantiate().unwrap();
+        pool.reset().unwrap();
+        gather.fill(member.rank(), 3).unwrap();
+        exec.launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(3));
+        drop((exec, graph));
+        works(member, &pool, &stream);
+        pool.close().unwrap();
+    });
+}

@@ -1,0 +1,166 @@
+//! Ranks as processes of which one is killed: the others end by themselves and name it, and nothing is left.
+
+use slabfence_tests::processes::{Ending, Folder, Ranks, holders};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
+/// Exchanges of a set-up after which a rank may believe in the others' memory: they keep it.
+const COMMITTED: u32 = 10;
+/// Exchanges between joining and the first operation.
+const SETUP: u32 = 15;
+
+/// The scenario's name with its victim: the last of three ranks, or the hub's.
+fn named(scenario: &str, victim: usize) -> String {
+    match victim {
+        0 => format!("{scenario}:hub"),
+        _ => scenario.to_owned(),
+    }
+}
+
+/// Kills one of three ranks where the scenario has it stand, lets the others go on once they stand too, and gives what
+/// they printed.
+fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String>> {
+    let folder = Folder::new();
+    let mut ranks = Ranks::start(
+        PROGRAM,
+        &named(scenario, victim),
+        folder.path(),
+        &[0, 1, 2],
+        3,
+    );
+    let others: Vec<usize> = (0..3).filter(|&rank| rank != victim).collect();
+    ranks.ready(victim);
+    if others_stand {
+        others.iter().for_each(|&rank| ranks.ready(rank));
+    }
+    let files = ranks.memory(victim);
+    ranks.kill(victim);
+    if others_stand {
+        // The victim has at least its own three shared arenas and one of a peer.
+        assert!(files.len() > 3, "{files:?}");
+        others.iter().for_each(|&rank| ranks.go(rank));
+    }
+    let mut endings = ranks.finish();
+    let killed = endings.remove(victim);
+    assert_eq!((killed.code, killed.errors.as_str()), (None, ""));
+    assert_eq!(holders(&files), Vec::<u32>::new());
+    // A killed hub leaves its file, which is in nobody's way.
+    assert_eq!(folder.files(), usize::from(victim == 0));
+    if victim == 0 {
+        let again = Ranks::start(PROGRAM, "paused", folder.path(), &[0, 1], 2);
+        (0..2).for_each(|rank| again.ready(rank));
+        assert_eq!(folder.files(), 1);
+    }
+    let out = endings.into_iter().map(|ending| {
+        assert_eq!(
+            (ending.code, ending.errors.as_str()),
+            (Some(0), ""),
+            "{ending:?}"
+        );
+        ending.out
+    });
+    out.collect()
+}
+
+fn in_setup(victim: usize) {
+    for step in 0..SETUP {
+        for out in bereaved(&format!("die-in-setup:{step}"), victim, false) {
+            let [line, left] = &out[..] else {
+                panic!("{out:?}")
+            };
+            let words = format!("failed: rank {victim} left the group");
+            assert!(line.starts_with(&words), "step {step}: {line}");
+            match step < COMMITTED {
+                true => assert_eq!(left, "nothing left", "step {step}"),
+                false => assert!(
+                    left.starts_with("left: memory files {"),
+                    "step {step}: {left}"
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_after_any_step_of_the_setup_ends_it_by_name() {
+    in_setup(2);
+}
+
+#[test]
+fn a_hub_that_is_killed_after_any_step_of_the_setup_ends_it_by_name() {
+    in_setup(0);
+}
+
+fn in_run(scenario: &str) {
+    for victim in [2, 0] {
+        let mut late = 0;
+        for out in bereaved(scenario, victim, true) {
+            let [fault, reset, close, done, left] = &out[..] else {
+                panic!("{out:?}")
+            };
+            // Whoever did not see it first learns of it from who did.
+            late += u32::from(fault.contains(&format!("late rank Some(Rank({victim}))")));
+            let words = format!("reset: rank {victim} left the group");
+            assert!(reset.starts_with(&words), "{reset}");
+            let words = format!("close: rank {victim} left the group");
+            assert!(close.starts_with(&words), "{close}");
+            assert_eq!(done, "done");
+            // What a dead rank may still be written to stays until the process ends.
+            assert!(left.starts_with("left: memory files {"), "{left}");
+        }
+        assert!(late > 0);
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_between_operations_fails_them_by_name() {
+    in_run("die-mid-run");
+}
+
+#[test]
+fn a_rank_that_is_killed_in_an_operation_fails_it_or_the_next_by_name() {
+    in_run("die-in-operation");
+}
+
+#[test]
+fn a_rank_that_is_killed_after_it_has_closed_is_missed_by_nobody() {
+    for victim in [2, 0] {
+        for out in bereaved("die-after", victim, false) {
+            assert_eq!(out, ["done", "nothing left"]);
+        }
+    }
+}
+
+/// The child holds the rank's sockets open: only the end of the process tells.
+#[test]
+fn a_killed_rank_whose_forked_child_lives_on_is_missed_at_once() {
+    for victim in [2, 0] {
+        for out in bereaved("die-with-child", victim, false) {
+            let [line, left] = &out[..] else {
+                panic!("{out:?}")
+            };
+            let words = format!("failed: rank {victim} left the group");
+            assert!(line.starts_with(&words), "{line}");
+            assert_eq!(left, "nothing left");
+        }
+    }
+}
+
+#[test]
+fn a_socket_that_only_a_forked_child_of_a_killed_hub_holds_is_replaced() {
+    let folder = Folder::new();
+    let mut first = Ranks::start(PROGRAM, "die-with-child:hub", folder.path(), &[0, 1], 2);
+    first.ready(0);
+    first.kill(0);
+    let second = Ranks::start(PROGRAM, "push", folder.path(), &[0, 1], 2).finish();
+    for ending in second {
+        let right = Ending {
+            code: Some(0),
+            out: vec!["done".to_owned(), "nothing left".to_owned()],
+            errors: String::new(),
+        };
+        assert_eq!(ending, right);
+    }
+    assert_eq!(folder.files(), 0);
+    let endings = first.finish();
+    assert!(endings[1].out[0].starts_with("failed: rank 0 left the group"));
+}
