@@ -46,6 +46,13 @@ pub enum Error {
         /// Why, and what to do.
         why: String,
     },
+    /// What the call would take away is still held on some ranks. Nothing was changed on any.
+    Busy {
+        /// The call, in the words of this library.
+        operation: &'static str,
+        /// Every rank that holds it, with what does.
+        holders: Vec<(Rank, String)>,
+    },
     /// The object was closed.
     Closed {
         /// What was asked of it.
@@ -73,13 +80,12 @@ impl fmt::Display for Error {
             Self::Image(error) => error.fmt(f),
             Self::Bootstrap(error) => error.fmt(f),
             Self::Setup { phase, failures } => {
-                let ranks: Vec<Rank> = failures.iter().map(|(rank, _)| *rank).collect();
-                write!(f, "{phase} failed on {}", list(&ranks))?;
-                for (index, (rank, words)) in failures.iter().enumerate() {
-                    let sign = if index == 0 { ':' } else { ';' };
-                    write!(f, "{sign} {rank}: {words}")?;
-                }
-                Ok(())
+                write!(f, "{phase} failed on ")?;
+                by_rank(f, failures)
+            }
+            Self::Busy { operation, holders } => {
+                write!(f, "{operation}: busy on ")?;
+                by_rank(f, holders)
             }
             Self::Argument { operation, what } => write!(f, "{operation}: {what}"),
             Self::Refused { operation, why } => write!(f, "{operation} refused: {why}"),
@@ -97,6 +103,17 @@ impl fmt::Display for Error {
             ),
         }
     }
+}
+
+/// The ranks, then each one's words.
+fn by_rank(f: &mut fmt::Formatter<'_>, words: &[(Rank, String)]) -> fmt::Result {
+    let ranks: Vec<Rank> = words.iter().map(|(rank, _)| *rank).collect();
+    f.write_str(&list(&ranks))?;
+    for (index, (rank, words)) in words.iter().enumerate() {
+        let sign = if index == 0 { ':' } else { ';' };
+        write!(f, "{sign} {rank}: {words}")?;
+    }
+    Ok(())
 }
 
 impl std::error::Error for Error {

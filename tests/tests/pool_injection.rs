@@ -101,12 +101,14 @@ fn steps(member: &Member) -> Vec<Result<()>> {
         Ok(())
     });
     if let Some(pool) = pool.filter(|_| created) {
-        // What has failed is tried again, but for the reset, which leaves a pool to close.
+        // What has failed is tried again, but for the reset and the retirement, which leave a pool to close.
         let prepare = &mut || pool.prepare(&["a", "b"]);
         if !step("prepare", prepare) {
             step("prepare again", prepare);
         }
-        step("reset", &mut || pool.reset());
+        if step("reset", &mut || pool.reset()) {
+            step("retire", &mut || pool.retire(&["a"]));
+        }
         let close = &mut || pool.close();
         if !step("close", close) {
             step("close again", close);

@@ -87,19 +87,21 @@ fn intercepted(mut api: Api) -> Api {
 }
 
 const FAIL: Duration = Duration::from_millis(300);
+/// Where no wait is to fail, however busy the machine.
+const PATIENT: Duration = Duration::from_secs(60);
 /// What one rank uploads in a self test: two heads of 16 bytes.
 const OWN: usize = 32;
 
-fn contract(transport: Transport) -> Contract {
+fn contract(transport: Transport, fail: Duration) -> Contract {
     Contract {
         transport,
-        fail: FAIL,
+        fail,
         ..Contract::new(4, 64, 64, 8)
     }
 }
 
 /// Creates a pool on two ranks, of which rank 1 is broken so. What every rank learns.
-fn errors(broken: Broken, transport: Transport) -> [String; 2] {
+fn errors(broken: Broken, transport: Transport, fail: Duration) -> [String; 2] {
     let machine = Machine::new(Profile::named("h200-nvlink").expect("a profile"), 2);
     let machine = machine.expect("a machine");
     let driver = Driver::from_api(intercepted(machine.api().expect("its table")));
@@ -109,7 +111,7 @@ fn errors(broken: Broken, transport: Transport) -> [String; 2] {
             BROKEN.set(broken);
         }
         let begin = Instant::now();
-        let created = member.pool(&contract(transport));
+        let created = member.pool(&contract(transport, fail));
         BROKEN.set(Broken::Nothing);
         let error = created.err().map(|error| error.to_string());
         assert!(begin.elapsed() < Duration::from_secs(60));
@@ -122,7 +124,7 @@ fn errors(broken: Broken, transport: Transport) -> [String; 2] {
 #[test]
 fn a_rank_whose_stores_do_not_arrive_is_named_with_the_usual_causes() {
     for transport in [Transport::Push, Transport::Pull] {
-        let [here, there] = errors(Broken::Launches, transport);
+        let [here, there] = errors(Broken::Launches, transport, FAIL);
         assert_eq!(here, there);
         assert!(
             here.starts_with("create: self test, exchange failed on rank 0: rank 0: "),
@@ -138,7 +140,7 @@ fn a_rank_whose_stores_do_not_arrive_is_named_with_the_usual_causes() {
 #[test]
 fn data_that_arrive_changed_are_told_by_source_slot_and_place() {
     for transport in [Transport::Push, Transport::Pull] {
-        let [here, there] = errors(Broken::Uploads(OWN), transport);
+        let [here, there] = errors(Broken::Uploads(OWN), transport, PATIENT);
         assert_eq!(here, there);
         // Rank 1 sees its own changed pattern as well.
         assert!(
@@ -154,7 +156,9 @@ fn data_that_arrive_changed_are_told_by_source_slot_and_place() {
 fn a_channel_after_the_self_test_is_as_if_there_had_been_none() {
     let (machine, driver) = machine(2);
     let words = on_ranks(&driver, 2, |member| {
-        let pool = member.pool(&contract(Transport::Push)).expect("a pool");
+        let pool = member
+            .pool(&contract(Transport::Push, PATIENT))
+            .expect("a pool");
         pool.prepare(&["a"]).expect("a channel");
         let probe = Probe::new(&member.device).expect("kernels");
         let own = pool.ranges().expect("ranges").into_iter().filter(|range| {

@@ -1,6 +1,5 @@
 //! Closing a pool: no rank gives memory back before every rank has come to rest and no graph is left.
 
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -95,30 +94,11 @@ fn released(shared: &Shared) -> Result<()> {
 
 /// Refuses while graphs or scopes of this rank hold a channel.
 fn unused(shared: &Shared) -> Result<()> {
-    let state = shared.read();
-    let held: Vec<String> = state
-        .lanes
-        .values()
-        .filter_map(|lane| {
-            let graphs = lane.graphs.load(Ordering::Acquire);
-            let name = &lane.name;
-            if graphs > 0 {
-                Some(format!("{graphs} graph(s) hold channel '{name}'"))
-            } else if lane.scoped.load(Ordering::Acquire) {
-                Some(format!("a capture scope owns channel '{name}'"))
-            } else {
-                None
-            }
-        })
-        .collect();
-    if held.is_empty() {
-        return Ok(());
+    match shared.held(|_| true) {
+        None => Ok(()),
+        Some(why) => Err(Error::Refused {
+            operation: "Pool::close",
+            why,
+        }),
     }
-    Err(Error::Refused {
-        operation: "Pool::close",
-        why: format!(
-            "{}; destroy the graphs, their executables too, and leave the scopes",
-            held.join(", ")
-        ),
-    })
 }

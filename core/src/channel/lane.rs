@@ -10,7 +10,7 @@ use crate::health::{FaultReport, Slip};
 use crate::layout::{Header, LocalBlock};
 
 use super::shared::Shared;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One prepared channel.
 #[derive(Debug)]
@@ -23,6 +23,36 @@ pub(crate) struct Lane {
     pub scoped: AtomicBool,
     /// Graphs that contain an operation of it.
     pub graphs: AtomicUsize,
+    /// Whether its ranges may be another channel's by now.
+    pub retired: AtomicBool,
+}
+
+impl Lane {
+    /// A channel that nothing holds.
+    pub(super) fn new(index: usize, name: String, header: Header) -> Self {
+        Self {
+            index,
+            name,
+            header,
+            scoped: AtomicBool::new(false),
+            graphs: AtomicUsize::new(0),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    /// Refuses a channel that was retired.
+    pub(crate) fn require_live(&self, operation: &'static str) -> Result<()> {
+        if !self.retired.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(Error::Refused {
+            operation,
+            why: format!(
+                "channel '{}' was retired; take a prepared channel from the pool",
+                self.name
+            ),
+        })
+    }
 }
 
 /// An ordered lane of a pool, found by its name and never by a stream. A clone is the same channel.
@@ -48,18 +78,20 @@ impl Channel {
     /// Address of the channel's verdict on this rank, a `u64` in memory of its device that only our kernels write: zero, or
     /// what [`split_verdict`](crate::layout::split_verdict) takes apart, of the first failure since the last reset. Set before
     /// the kernel that failed ends, so what follows an operation in its stream or graph can copy it or depend on it. Valid
-    /// until the pool is closed.
+    /// until the pool is closed or the channel retired.
     pub fn verdict(&self) -> DevicePtr {
         DevicePtr::from_raw(self.lane.header.local + offset_of!(LocalBlock, status) as u64)
     }
 
     /// The record of the channel's first failed operation since the last reset, if one failed on this rank.
     pub fn fault(&self) -> Result<Option<FaultReport>> {
+        self.lane.require_live("Channel::fault")?;
         self.pool.report(&self.lane, Slip::Fault)
     }
 
     /// The record of the channel's latest wait past the warning limit since the last reset, if there was one.
     pub fn warning(&self) -> Result<Option<FaultReport>> {
+        self.lane.require_live("Channel::warning")?;
         self.pool.report(&self.lane, Slip::Warning)
     }
 }

@@ -12,6 +12,8 @@ mod pool;
 mod prepare;
 mod ranges;
 mod reset;
+mod retire;
+mod rewind;
 mod scope;
 mod self_test;
 mod shared;

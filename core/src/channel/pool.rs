@@ -105,6 +105,7 @@ impl Pool {
             state: RwLock::new(State {
                 phase: Phase::Open,
                 lanes: BTreeMap::new(),
+                first_epochs: BTreeMap::new(),
                 memory: Some(memory),
             }),
         };

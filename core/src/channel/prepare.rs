@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use crate::error::{Error, Result};
 use crate::group::Rank;
@@ -52,13 +51,7 @@ impl Pool {
         group.agree("prepare: drain", shared.drain())?;
         let wanted = check_names(names);
         let known: Vec<String> = shared.read().lanes.keys().cloned().collect();
-        let message = wanted.as_ref().map(|wanted| {
-            let all = wanted.iter().chain(&known);
-            let start = Writer::new()
-                .word(wanted.len() as u64)
-                .word(known.len() as u64);
-            all.fold(start, |m, name| m.text(name)).finish()
-        });
+        let message = wanted.as_ref().map(|wanted| names_message(wanted, &known));
         let message = message.map_err(|what| Error::Argument {
             operation: "Pool::prepare",
             what: what.clone(),
@@ -82,10 +75,12 @@ impl Pool {
             });
         }
         let state = shared.read();
-        let lanes = new
-            .into_iter()
-            .enumerate()
-            .map(|(place, name)| self.initialise(&state, known.len() + place, name))
+        let taken: BTreeSet<usize> = state.lanes.values().map(|lane| lane.index).collect();
+        // The same on all ranks, as are the names in their order.
+        let free = (0..room).filter(|index| !taken.contains(index));
+        let lanes = free
+            .zip(new)
+            .map(|(index, name)| self.initialise(&state, index, name))
             .collect();
         drop(state);
         group.agree("prepare: initialise", lanes)
@@ -108,19 +103,24 @@ impl Pool {
         teller.own(memory, shared.group.me())?;
         let mut peers = shared.peers.iter();
         peers.try_for_each(|peer| teller.imported(peer))?;
-        memory.set_epoch(index, FIRST_EPOCH)?;
-        Ok(Lane {
-            header: shared.source(memory).header(index, channel)?,
-            index,
-            name,
-            scoped: AtomicBool::new(false),
-            graphs: AtomicUsize::new(0),
-        })
+        let first = state.first_epochs.get(&index).copied();
+        memory.set_epoch(index, first.unwrap_or(FIRST_EPOCH))?;
+        let header = shared.source(memory).header(index, channel)?;
+        Ok(Lane::new(index, name, header))
     }
 }
 
+/// What a rank tells the others: which names it wants and which it has.
+pub(super) fn names_message(wanted: &BTreeSet<String>, known: &[String]) -> Vec<u8> {
+    let all = wanted.iter().chain(known);
+    let start = Writer::new()
+        .word(wanted.len() as u64)
+        .word(known.len() as u64);
+    all.fold(start, |m, name| m.text(name)).finish()
+}
+
 /// Sorted and without doubles.
-fn check_names(names: &[impl AsRef<str>]) -> Result<BTreeSet<String>, String> {
+pub(super) fn check_names(names: &[impl AsRef<str>]) -> Result<BTreeSet<String>, String> {
     let names = names.iter().map(AsRef::as_ref);
     names
         .map(|name: &str| {
@@ -149,7 +149,7 @@ fn read_names(message: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
 }
 
 /// Compares everyone's names with rank 0's. All ranks come to the same result.
-fn compare_names(messages: &[Vec<u8>]) -> Result<(), Failures> {
+pub(super) fn compare_names(messages: &[Vec<u8>]) -> Result<(), Failures> {
     let mut failures = Vec::new();
     let mut first = None;
     for (rank, message) in (0u32..).map(Rank).zip(messages) {

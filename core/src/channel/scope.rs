@@ -197,6 +197,7 @@ pub(crate) struct Route {
 pub(crate) fn route(channel: &Channel, stream: &Stream, operation: &'static str) -> Result<Route> {
     let refuse = |why: String| Error::Refused { operation, why };
     let pool = channel.pool.number;
+    channel.lane.require_live(operation)?;
     check_device(&channel.pool, stream, operation)?;
     let capture = match stream.capture_status()? {
         CaptureStatus::None => None,

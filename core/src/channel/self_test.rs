@@ -5,7 +5,6 @@
 //! operations will use, in both directions at once, with a pattern that no other rank, slot or place has.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
 use crate::collective::AllGatherHeads;
@@ -71,13 +70,7 @@ impl Pool {
         };
         header.fail_ticks = clock.ticks(limit);
         header.warn_ticks = 0;
-        Ok(Lane {
-            index: INDEX,
-            name: NAME.to_owned(),
-            header,
-            scoped: AtomicBool::new(false),
-            graphs: AtomicUsize::new(0),
-        })
+        Ok(Lane::new(INDEX, NAME.to_owned(), header))
     }
 
     fn clear_trial(&self) -> Result<()> {

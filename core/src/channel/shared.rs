@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
@@ -35,6 +36,8 @@ pub(crate) enum Phase {
 pub(super) struct State {
     pub phase: Phase,
     pub lanes: BTreeMap<String, Arc<Lane>>,
+    /// First epoch of the next channel with the ranges of this number, where an earlier one has used them.
+    pub first_epochs: BTreeMap<usize, u64>,
     /// Gone once the pool is closed.
     pub memory: Option<Memory>,
 }
@@ -91,6 +94,31 @@ impl Shared {
         let record = self.page.record(lane.index, slip)?;
         let warning = matches!(slip, Slip::Warning);
         Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning, self.page.clock())))
+    }
+
+    /// Which graphs and scopes of this rank hold one of these channels, and what to do, in words.
+    pub(super) fn held(&self, of: impl Fn(&Lane) -> bool) -> Option<String> {
+        let state = self.read();
+        let lanes = state.lanes.values().filter(|lane| of(lane));
+        let held: Vec<String> = lanes
+            .filter_map(|lane| {
+                let graphs = lane.graphs.load(Ordering::Acquire);
+                let name = &lane.name;
+                if graphs > 0 {
+                    Some(format!("{graphs} graph(s) hold channel '{name}'"))
+                } else if lane.scoped.load(Ordering::Acquire) {
+                    Some(format!("a capture scope owns channel '{name}'"))
+                } else {
+                    None
+                }
+            })
+            .collect();
+        (!held.is_empty()).then(|| {
+            format!(
+                "{}; destroy the graphs, their executables too, and leave the scopes",
+                held.join(", ")
+            )
+        })
     }
 
     /// What headers are made from.

@@ -95,6 +95,28 @@ impl HealthPage {
         }))
     }
 
+    /// Forgets a channel's records, and the state of the pool where no other channel has any. Only while no kernel of the
+    /// pool runs.
+    pub(crate) fn forget(&self, channel: usize) -> Result<()> {
+        let base = Self::offset(channel);
+        for offset in (0..size_of::<ChannelHealth>()).step_by(size_of::<u64>()) {
+            self.buffer.store(base + offset, 0)?;
+        }
+        for (slip, word) in [
+            (Slip::Fault, offset_of!(HealthHeader, fault)),
+            (Slip::Warning, offset_of!(HealthHeader, warning)),
+        ] {
+            let mut others = 0..self.channels;
+            let left = others.try_fold(false, |left, other| {
+                Ok::<_, crate::error::Error>(left || self.record(other, slip)?.is_some())
+            })?;
+            if !left {
+                self.buffer.store(word, 0)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets everything. Only while no kernel of the pool runs.
     pub(crate) fn clear(&self) -> Result<()> {
         for offset in (0..self.buffer.len()).step_by(size_of::<u64>()) {
