@@ -7,8 +7,8 @@ Operations, one process a GPU:
           torch symmetric memory (barrier, loads of the peers' partial outputs alone, barrier)
 
 Every result is checked before it is timed: gathered and exchanged bytes exactly, combined outputs against f64. Times are
-those of `slabfence bench`: graphs of --operations operations, events around every replay; and single operations that the
-host waits for. NVLink multicast is not used. Lines of JSON go to standard output (see
+those of `slabfence bench`: graphs of --operations operations, replayed back to back and each from rest, events around
+every replay; and single operations that the host waits for. NVLink multicast is not used. Lines of JSON go to standard output (see
 cli/src/bench/peers.rs for their terms).
 """
 
@@ -27,6 +27,8 @@ from safetensors import safe_open
 
 WARM_UP = 20
 BLOCKING = 200
+# Timed replays of which each begins at rest.
+ALONE = 40
 # Replays behind one delay, and the delay: some 20 ms, in which the host launches them all.
 BURST = 20
 DELAY_CYCLES = 40_000_000
@@ -65,13 +67,12 @@ def captured(operation, count):
     return graph
 
 
-def in_graph(operation, count, replays):
-    """Microseconds of one operation, by replay.
+def in_graph(graph, count, replays):
+    """Microseconds of one operation, by replay; replays back to back.
 
-    Replays come in bursts behind a delay on the GPU, so that the host, which is slow to launch a graph of some libraries,
-    is always ahead: what is timed is the GPU's work alone.
+    They come in bursts behind a delay on the GPU, so that the host, which is slow to launch a graph of some libraries, is
+    always ahead: what is timed is the GPU's work alone.
     """
-    graph = captured(operation, count)
     times = []
     while len(times) < replays:
         burst = min(BURST, replays - len(times))
@@ -87,6 +88,24 @@ def in_graph(operation, count, replays):
         events[-1].record()
         torch.cuda.synchronize()
         times += [a.elapsed_time(b) * 1e3 / count for a, b in zip(events, events[1:])]
+    return times
+
+
+def alone(graph, count):
+    """Microseconds of one operation of replays that each begin when all ranks are at rest.
+
+    Some libraries' graphs need much longer back to back.
+    """
+    times = []
+    for _ in range(ALONE):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        dist.barrier()
+        torch.cuda.synchronize()
+        begin.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3 / count)
     return times
 
 
@@ -225,9 +244,13 @@ def measure(make, inputs, me, args):
         operation()
         torch.cuda.synchronize()
         right = is_right()
-        graph = in_graph(operation, args.operations, args.replays)
-        right = right and is_right()
-        found = {"right": right, "graph": graph, "blocking": blocking(operation)}
+        graph = captured(operation, args.operations)
+        found = {
+            "graph": in_graph(graph, args.operations, args.replays),
+            "alone": alone(graph, args.operations),
+            "blocking": blocking(operation),
+            "right": right and is_right(),
+        }
     except Exception as error:  # whatever a library throws: the others are still of interest
         found = {"error": f"{type(error).__name__}: {error}"[:300]}
     return agreed(found)
@@ -270,6 +293,7 @@ def rank_main(me, args, port):
                         "batch": batch,
                         "right": all(rank["right"] for rank in found),
                         "graph": [rank["graph"] for rank in found],
+                        "alone": [rank["alone"] for rank in found],
                         "blocking": [rank["blocking"] for rank in found],
                     }
                 )

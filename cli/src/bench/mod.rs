@@ -23,7 +23,7 @@ use peers::{Call, Peers, Scratch};
 pub use rank::Measured;
 use rank::{Case, OPERATIONS, Plan};
 use report::{Report, Row};
-use series::over_ranks;
+use series::{Summary, of_the_last, over_ranks};
 
 use crate::decode::TransportName;
 use crate::driver::{self, Opened, Wish};
@@ -211,9 +211,9 @@ fn contract(args: &BenchArgs, transport: Transport) -> Contract {
 }
 
 fn row(case: &Case, transport: &'static str, ranks: &[&Measured]) -> Row {
-    let times = |pick: fn(&Measured) -> &Vec<f64>| {
+    let times = |of: fn(&[Vec<f64>]) -> Option<Summary>, pick: fn(&Measured) -> &Vec<f64>| {
         let series: Vec<Vec<f64>> = ranks.iter().map(|rank| pick(rank).clone()).collect();
-        over_ranks(&series)
+        of(&series)
     };
     Row {
         operation: case.operation.name(),
@@ -221,7 +221,8 @@ fn row(case: &Case, transport: &'static str, ranks: &[&Measured]) -> Row {
         batch: case.shape.batch,
         bytes: case.shape.own() * ELEMENT,
         right: ranks.iter().all(|rank| rank.right),
-        graph: times(|rank| &rank.graph),
-        blocking: times(|rank| &rank.blocking),
+        graph: times(over_ranks, |rank| &rank.graph),
+        alone: times(of_the_last, |rank| &rank.alone),
+        blocking: times(over_ranks, |rank| &rank.blocking),
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::series::{Summary, over_ranks};
+use super::series::{Summary, of_the_last, over_ranks};
 use crate::failure::Failure;
 
 /// What the program tells.
@@ -28,6 +28,8 @@ enum Line {
         right: bool,
         /// Microseconds of one operation in a graph: by rank, by replay.
         graph: Vec<Vec<f64>>,
+        /// The same of replays that each began at rest.
+        alone: Vec<Vec<f64>>,
         /// Microseconds of one operation that the host waits for: by rank, by operation.
         blocking: Vec<Vec<f64>>,
     },
@@ -51,6 +53,8 @@ pub struct Peer {
     pub right: bool,
     /// Microseconds of one operation in a graph.
     pub graph: Summary,
+    /// The same of replays that each began at rest, of the rank that began last.
+    pub alone: Summary,
     /// Microseconds of one operation that the host waits for.
     pub blocking: Option<Summary>,
 }
@@ -112,16 +116,19 @@ fn told(text: &str) -> Result<Peers, String> {
                 batch,
                 right,
                 graph,
+                alone,
                 blocking,
             } => {
-                let graph = over_ranks(&graph)
-                    .ok_or_else(|| format!("{name} at batch {batch}: no time in a graph"))?;
+                let none = || format!("{name} at batch {batch}: no time in a graph");
+                let graph = over_ranks(&graph).ok_or_else(none)?;
+                let alone = of_the_last(&alone).ok_or_else(none)?;
                 peers.rows.push(Peer {
                     operation,
                     name,
                     batch,
                     right,
                     graph,
+                    alone,
                     blocking: over_ranks(&blocking),
                 });
             }
@@ -163,7 +170,7 @@ mod tests {
         let text = r#"
 library chatter
 {"note": "NCCL 2.28.9"}
-{"operation": "gather", "name": "NCCL all_gather", "batch": 8, "right": true, "graph": [[9.0, 10.0, 11.0], [9.5, 9.0, 12.0]], "blocking": [[], []]}
+{"operation": "gather", "name": "NCCL all_gather", "batch": 8, "right": true, "graph": [[9.0, 10.0, 11.0], [9.5, 9.0, 12.0]], "alone": [[8.0], [7.0]], "blocking": [[], []]}
 "#;
         let peers = told(text).unwrap();
         assert_eq!(peers.notes, ["NCCL 2.28.9"]);
@@ -178,6 +185,11 @@ library chatter
             batch: 8,
             right: true,
             graph,
+            alone: Summary {
+                median: 7.0,
+                p99: 7.0,
+                max: 7.0,
+            },
             blocking: None,
         };
         assert_eq!(peers.rows, [row]);
@@ -190,7 +202,7 @@ library chatter
                 .unwrap_err()
                 .contains("gather")
         );
-        let empty = r#"{"operation": "gather", "name": "x", "batch": 8, "right": true, "graph": [], "blocking": []}"#;
+        let empty = r#"{"operation": "gather", "name": "x", "batch": 8, "right": true, "graph": [], "alone": [], "blocking": []}"#;
         assert_eq!(told(empty).unwrap_err(), "x at batch 8: no time in a graph");
     }
 

@@ -248,6 +248,7 @@ mod tests {
                 p99: median,
                 max: median,
             }),
+            alone: None,
             blocking: None,
         };
         Report {
@@ -304,6 +305,7 @@ mod tests {
             batch: 3,
             right: true,
             graph,
+            alone: graph,
             blocking: None,
         });
         let drawn = lines(&report, "gather");

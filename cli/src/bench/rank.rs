@@ -20,6 +20,8 @@ pub const OPERATIONS: u32 = 40;
 const WARM_UP: u32 = 20;
 /// Timed operations that the host waits for, one by one.
 const BLOCKING: u32 = 200;
+/// Timed replays of which each begins at rest.
+const ALONE: u32 = 40;
 /// Channel of single operations.
 const EAGER: &str = "bench.eager";
 /// Channel of graphs.
@@ -43,6 +45,8 @@ pub struct Measured {
     pub right: bool,
     /// Microseconds of one operation in a graph, by replay.
     pub graph: Vec<f64>,
+    /// The same of replays that began at rest, one after the other.
+    pub alone: Vec<f64>,
     /// Microseconds from the call to the end of one operation, by operation.
     pub blocking: Vec<f64>,
 }
@@ -189,12 +193,14 @@ impl<'a> Bench<'a> {
             return Ok(Measured {
                 right,
                 graph: Vec::new(),
+                alone: Vec::new(),
                 blocking: Vec::new(),
             });
         }
         Ok(Measured {
             right,
             graph: self.replays(&mut exec, replays)?,
+            alone: self.alone(&mut exec)?,
             blocking: self.blocking()?,
         })
     }
@@ -252,6 +258,22 @@ impl<'a> Bench<'a> {
         let pairs = events.windows(2);
         let times = pairs.map(|pair| Ok(micros(pair[1].since(&pair[0])?) / f64::from(OPERATIONS)));
         times.collect()
+    }
+
+    /// Microseconds an operation of replays that each begin when all ranks are at rest.
+    fn alone(&self, exec: &mut GraphExec) -> Result<Vec<f64>> {
+        let device = self.pool.device();
+        let mut times = Vec::with_capacity(ALONE as usize);
+        for _ in 0..ALONE {
+            let (begin, end) = (Event::timed(device)?, Event::timed(device)?);
+            self.group.verdict("measure: at rest", &Ok(()))?;
+            begin.record(&self.stream)?;
+            exec.launch(&self.stream)?;
+            end.record(&self.stream)?;
+            self.stream.synchronize()?;
+            times.push(micros(end.since(&begin)?) / f64::from(OPERATIONS));
+        }
+        Ok(times)
     }
 
     /// Microseconds from the call of one operation until the host knows that it has ended.

@@ -22,6 +22,8 @@ pub struct Row {
     pub right: bool,
     /// Microseconds of one operation in a graph; `None`: not timed.
     pub graph: Option<Summary>,
+    /// The same of replays that each began at rest, of the rank that began last; `None`: not timed.
+    pub alone: Option<Summary>,
     /// Microseconds of one operation that the host waits for; `None`: not timed.
     pub blocking: Option<Summary>,
 }
@@ -78,14 +80,25 @@ impl fmt::Display for Report {
         } else {
             writeln!(
                 f,
-                "times       µs, slowest rank; graph: one of {} operations, {} replays; blocking: call to end, one at a time",
+                "times       µs, slowest rank; graph: one of {} operations, {} replays back to back; alone: the same, each replay from rest; blocking: call to end, one at a time",
                 self.operations_in_graph, self.replays
             )?;
         }
         writeln!(
             f,
-            "{:<8}{:<6}{:>5}{:>10}  {:<7}{:>8}{:>8}{:>8}  {:>9}{:>8}{:>8}",
-            "", "", "batch", "bytes", "result", "graph", "p99", "max", "blocking", "p99", "max"
+            "{:<8}{:<6}{:>5}{:>10}  {:<7}{:>8}{:>8}{:>8}{:>8}  {:>9}{:>8}{:>8}",
+            "",
+            "",
+            "batch",
+            "bytes",
+            "result",
+            "graph",
+            "p99",
+            "max",
+            "alone",
+            "blocking",
+            "p99",
+            "max"
         )?;
         for row in &self.rows {
             write!(
@@ -97,11 +110,12 @@ impl fmt::Display for Report {
                 row.bytes,
                 if row.right { "right" } else { "WRONG" }
             )?;
-            if let (Some(graph), Some(blocking)) = (row.graph, row.blocking) {
+            if let (Some(graph), Some(alone), Some(blocking)) = (row.graph, row.alone, row.blocking)
+            {
                 write!(
                     f,
-                    "{:>8.2}{:>8.2}{:>8.2}  ",
-                    graph.median, graph.p99, graph.max
+                    "{:>8.2}{:>8.2}{:>8.2}{:>8.2}  ",
+                    graph.median, graph.p99, graph.max, alone.median
                 )?;
                 write!(
                     f,
@@ -117,18 +131,20 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Our rows beside the peers': µs of one operation in a graph, and how many times ours that is.
+    /// Our rows beside the peers': µs of one operation in a graph, and how many times ours that is; back to back, then alone.
     fn compare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for note in &self.peers.notes {
             writeln!(f, "peers       {note}")?;
         }
         for row in &self.rows {
-            let Some(own) = row.graph else { continue };
+            let (Some(own), Some(own_alone)) = (row.graph, row.alone) else {
+                continue;
+            };
             let same = |peer: &&Peer| peer.operation == row.operation && peer.batch == row.batch;
             for peer in self.peers.rows.iter().filter(same) {
                 writeln!(
                     f,
-                    "{:<8}{:<6}{:>5}{:>8.2}  {:<44}{:>8.2}{:>7.2}x{}",
+                    "{:<8}{:<6}{:>5}{:>8.2}  {:<44}{:>8.2}{:>7.2}x  alone {:>6.2}{:>8.2}{:>7.2}x{}",
                     row.operation,
                     row.transport,
                     row.batch,
@@ -136,6 +152,9 @@ impl Report {
                     peer.name,
                     peer.graph.median,
                     peer.graph.median / own.median,
+                    own_alone.median,
+                    peer.alone.median,
+                    peer.alone.median / own_alone.median,
                     if peer.right { "" } else { "  WRONG" }
                 )?;
             }

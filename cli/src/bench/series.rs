@@ -13,9 +13,21 @@ pub struct Summary {
 
 /// Of runs that all ranks did together, each as long as its slowest rank took. `None` without a run.
 pub fn over_ranks(ranks: &[Vec<f64>]) -> Option<Summary> {
+    summary(ranks, |times| times.fold(0.0, f64::max))
+}
+
+/// Of runs that each rank began on its own, each as long as the rank took that began last and so waited for nobody.
+pub fn of_the_last(ranks: &[Vec<f64>]) -> Option<Summary> {
+    summary(ranks, |times| times.fold(f64::INFINITY, f64::min))
+}
+
+fn summary(
+    ranks: &[Vec<f64>],
+    of: impl Fn(&mut dyn Iterator<Item = f64>) -> f64,
+) -> Option<Summary> {
     let runs = ranks.iter().map(Vec::len).min()?;
-    let slowest = |run: usize| ranks.iter().map(|times| times[run]).fold(0.0, f64::max);
-    let mut times: Vec<f64> = (0..runs).map(slowest).collect();
+    let one = |run: usize| of(&mut ranks.iter().map(|times| times[run]));
+    let mut times: Vec<f64> = (0..runs).map(one).collect();
     times.sort_by(f64::total_cmp);
     // The smallest time that at least this share of the runs did not exceed.
     let at = |share: f64| {
@@ -42,6 +54,12 @@ mod tests {
             max: 5.0,
         };
         assert_eq!(summary, Some(expected));
+    }
+
+    #[test]
+    fn a_run_that_ranks_began_apart_counts_as_the_rank_that_waited_least() {
+        let summary = of_the_last(&[vec![1.0, 5.0, 2.0], vec![3.0, 1.0, 2.5]]).unwrap();
+        assert_eq!((summary.median, summary.max), (1.0, 2.0));
     }
 
     #[test]
