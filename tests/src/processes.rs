@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// No scenario takes nearly as long; one that does hangs.
-const HANG: Duration = Duration::from_secs(200);
+const HANG: Duration = Duration::from_secs(300);
 /// What a rank prints when it stands where the scenario wants it.
 pub const READY: &str = "ready";
 /// How the emulated machine's memory files are called.

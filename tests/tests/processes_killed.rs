@@ -1,10 +1,14 @@
 //! Ranks as processes of which one is killed: the others end by themselves and name it, and nothing is left.
 
+use std::time::{Duration, Instant};
+
 use slabfence_tests::processes::{Ending, Folder, Ranks, holders};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
 /// Exchanges of a set-up after which a rank may believe in the others' memory: they keep it.
 const COMMITTED: u32 = 10;
+/// Less than half of what ranks wait for one another: a rank that hears of the end from nobody is later.
+const AT_ONCE: Duration = Duration::from_secs(50);
 /// Exchanges between joining and the first operation.
 const SETUP: u32 = 15;
 
@@ -33,6 +37,7 @@ fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String
         others.iter().for_each(|&rank| ranks.ready(rank));
     }
     let files = ranks.memory(victim);
+    let begin = Instant::now();
     ranks.kill(victim);
     if others_stand {
         // The victim has at least its own three shared arenas and one of a peer.
@@ -40,6 +45,7 @@ fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String
         others.iter().for_each(|&rank| ranks.go(rank));
     }
     let mut endings = ranks.finish();
+    assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
     let killed = endings.remove(victim);
     assert_eq!((killed.code, killed.errors.as_str()), (None, ""));
     assert_eq!(holders(&files), Vec::<u32>::new());
