@@ -81,8 +81,12 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     pool.reset()?;
     round(&member, &contract, &channel, &stream, ROUNDS)?;
     pool.close()?;
-    if part.name == "die-after" && part.is_victim() {
-        stand::until_killed();
+    if part.name == "die-after" {
+        match part.is_victim() {
+            true => stand::until_killed(),
+            // A hub that has closed may still have to tell the others how that ended.
+            false => stand::until_told()?,
+        }
     }
     Ok(())
 }
