@@ -1,10 +1,14 @@
 //! Ranks as processes of which one is killed: the others end by themselves and name it, and nothing is left.
 
+use std::time::{Duration, Instant};
+
 use slabfence_tests::processes::{Ending, Folder, Ranks, holders};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
 /// Exchanges of a set-up after which a rank may believe in the others' memory: they keep it.
 const COMMITTED: u32 = 10;
+/// Less than half of what ranks wait for one another: a rank that hears of the end from nobody is later.
+const AT_ONCE: Duration = Duration::from_secs(50);
 /// Exchanges between joining and the first operation.
 const SETUP: u32 = 15;
 
@@ -33,13 +37,17 @@ fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String
         others.iter().for_each(|&rank| ranks.ready(rank));
     }
     let files = ranks.memory(victim);
+    let begin = Instant::now();
     ranks.kill(victim);
-    if others_stand {
+    if scenario != "die-after" && others_stand {
         // The victim has at least its own three shared arenas and one of a peer.
         assert!(files.len() > 3, "{files:?}");
+    }
+    if others_stand {
         others.iter().for_each(|&rank| ranks.go(rank));
     }
     let mut endings = ranks.finish();
+    assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
     let killed = endings.remove(victim);
     assert_eq!((killed.code, killed.errors.as_str()), (None, ""));
     assert_eq!(holders(&files), Vec::<u32>::new());
@@ -69,10 +77,13 @@ fn in_setup(victim: usize) {
             };
             let words = format!("failed: rank {victim} left the group");
             assert!(line.starts_with(&words), "step {step}: {line}");
-            match step < COMMITTED {
-                true => assert_eq!(left, "nothing left", "step {step}"),
-                false => assert!(
-                    left.starts_with("left: memory files {"),
+            let kept = left.starts_with("left: memory files {");
+            match step {
+                // A hub may die before it has told the others how this step ended.
+                COMMITTED if victim == 0 => assert!(kept || left == "nothing left", "{left}"),
+                _ => assert_eq!(
+                    (kept, left == "nothing left"),
+                    (step >= COMMITTED, step < COMMITTED),
                     "step {step}: {left}"
                 ),
             }
@@ -124,7 +135,7 @@ fn a_rank_that_is_killed_in_an_operation_fails_it_or_the_next_by_name() {
 #[test]
 fn a_rank_that_is_killed_after_it_has_closed_is_missed_by_nobody() {
     for victim in [2, 0] {
-        for out in bereaved("die-after", victim, false) {
+        for out in bereaved("die-after", victim, true) {
             assert_eq!(out, ["done", "nothing left"]);
         }
     }

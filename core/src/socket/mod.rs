@@ -1,6 +1,8 @@
 //! Unix SEQPACKET sockets: messages keep their bounds, and each end knows the other's user and process.
 
 mod peer;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -106,7 +108,9 @@ pub(crate) fn send_descriptors(
     let descriptors: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+    // The space is rounded up, and may have room for more.
+    let fits = descriptors.len() <= MAX_DESCRIPTORS;
+    if !fits || !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other(format!(
             "{} descriptors in one message; at most {MAX_DESCRIPTORS} are possible",
             descriptors.len()

@@ -76,6 +76,7 @@ fn descriptors_arrive_in_order_and_are_copies() {
 
 #[test]
 fn what_is_not_a_ranks_handover_is_sent_away_and_waited_past() {
+    let (mut reader, writer) = pipe();
     let got = two(
         |group, _door, (number, token)| {
             send(number, &[0xa5; 24], 3);
@@ -90,12 +91,20 @@ fn what_is_not_a_ranks_handover_is_sent_away_and_waited_past() {
             send(number, &of(0), 3);
             send(number, &of(2), 3);
             drop(socket::connect(&address(number).unwrap()).unwrap());
-            send(number, &message(token), 3);
+            let there = socket::connect(&address(number).unwrap()).unwrap();
+            let right = [writer, pipe().1, pipe().1];
+            assert!(socket::send_descriptors(&there, &message(token), &right).unwrap());
             group.verdict("create: hand over", &Ok(())).unwrap();
         },
         Duration::from_secs(20),
     );
-    assert_eq!(got.unwrap()[0].len(), 3);
+    // Those of the one that was right, and no other's.
+    let mut got = got.unwrap().remove(0);
+    assert_eq!(got.len(), 3);
+    std::fs::File::from(got.remove(0)).write_all(b"x").unwrap();
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "x");
 }
 
 #[test]

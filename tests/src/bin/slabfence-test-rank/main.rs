@@ -16,7 +16,7 @@ use slabfence_tests::processes::memory_of;
 use part::Part;
 
 /// How long ranks wait for one another.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long they do where one never comes.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 

@@ -81,20 +81,26 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     pool.reset()?;
     round(&member, &contract, &channel, &stream, ROUNDS)?;
     pool.close()?;
-    if part.name == "die-after" && part.is_victim() {
-        stand::until_killed();
+    if part.name == "die-after" {
+        match part.is_victim() {
+            true => stand::until_killed(),
+            // A hub that has closed may still have to tell the others how that ended.
+            false => stand::until_told()?,
+        }
     }
     Ok(())
 }
 
 fn contract(part: &Part) -> Contract {
     let mut contract = Contract::new(2 * part.world, 64, 64, 8);
-    match part.name.as_str() {
-        "pull" => contract.transport = Transport::Pull,
-        // Far longer than ranks that go on together can be apart.
-        "die-mid-run" | "die-in-operation" => contract.fail = Duration::from_secs(5),
-        _ => {}
+    if part.name == "pull" {
+        contract.transport = Transport::Pull;
     }
+    // Far longer than ranks that go on together can be apart.
+    contract.fail = match part.name.as_str() {
+        "die-mid-run" | "die-in-operation" => Duration::from_secs(5),
+        _ => PATIENCE,
+    };
     contract
 }
 

@@ -1,0 +1,86 @@
+use super::*;
+use std::fs::File;
+use std::mem::MaybeUninit;
+
+fn pair() -> (OwnedFd, OwnedFd) {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
+}
+
+fn descriptors(count: usize) -> Vec<OwnedFd> {
+    (0..count)
+        .map(|_| File::open("/dev/null").unwrap().into())
+        .collect()
+}
+
+/// Sends any number of descriptors, as a stranger may.
+fn send_any(socket: &OwnedFd, message: &[u8], count: usize) {
+    let descriptors = descriptors(count);
+    let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if count > 0 {
+        assert!(control.push(SendAncillaryMessage::ScmRights(&borrowed)));
+    }
+    let message = [IoSlice::new(message)];
+    sendmsg(socket, &message, &mut control, SendFlags::NOSIGNAL).unwrap();
+}
+
+/// Checks that a message of so many descriptors is refused where eight are expected, and eight bytes at most.
+fn refused(count: usize, message: &[u8], words: &str) {
+    let (here, there) = pair();
+    send_any(&there, message, count);
+    let said = receive_descriptors(&here, 8, MAX_DESCRIPTORS).unwrap_err();
+    assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn exactly_as_many_descriptors_as_expected_are_taken() {
+    let (here, there) = pair();
+    assert!(
+        receive_descriptors(&here, 8, MAX_DESCRIPTORS)
+            .unwrap()
+            .is_none()
+    );
+    send_any(&there, &[1; 8], MAX_DESCRIPTORS);
+    let came = receive_descriptors(&here, 8, MAX_DESCRIPTORS).unwrap();
+    let came = came.unwrap();
+    assert_eq!((came.message, came.descriptors.len()), (vec![1; 8], 8));
+    let flags = rustix::io::fcntl_getfd(&came.descriptors[0]).unwrap();
+    assert_eq!(flags, rustix::io::FdFlags::CLOEXEC);
+}
+
+#[test]
+fn too_few_and_too_many_descriptors_and_too_long_messages_are_refused() {
+    refused(0, &[1; 8], "0 descriptors, not 8");
+    refused(MAX_DESCRIPTORS - 1, &[1; 8], "7 descriptors, not 8");
+    // The kernel cuts them off, and may hand out as many as were expected.
+    for count in [16, 64] {
+        refused(
+            count,
+            &[1; 8],
+            "of the descriptors arrived; too many were sent",
+        );
+    }
+    refused(MAX_DESCRIPTORS, &[1; 9], "more than 8 bytes");
+}
+
+#[test]
+fn a_closed_connection_is_told_from_an_empty_one() {
+    let (here, there) = pair();
+    assert_eq!(receive_message(&here, 8), Received::Nothing);
+    assert!(send_message(&there, &[2; 9]).unwrap());
+    assert_eq!(receive_message(&here, 8), Received::TooLong);
+    drop(there);
+    assert_eq!(receive_message(&here, 8), Received::End);
+    let said = receive_descriptors(&here, 8, 1).unwrap_err();
+    assert_eq!(said, "it is closed");
+}
+
+#[test]
+fn more_descriptors_than_a_message_holds_are_not_sent() {
+    let (_here, there) = pair();
+    let error = send_descriptors(&there, &[1; 8], &descriptors(MAX_DESCRIPTORS + 1)).unwrap_err();
+    let words = "9 descriptors in one message; at most 8 are possible";
+    assert_eq!(error.to_string(), words);
+}
