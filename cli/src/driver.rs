@@ -88,6 +88,12 @@ impl Opened {
         }
     }
 
+    /// Refuses several ranks on a real device unless they are threads.
+    pub fn refuse_shared(&self, threads: bool) -> Result<(), Failure> {
+        let shared = self.places.len() > self.devices.len();
+        refuse_shared(shared, threads, self.driver.is_emulated())
+    }
+
     /// Ends a run: its outcome, unless something was left behind on an emulated machine.
     pub fn close<T, E: From<Failure>>(self, outcome: Result<T, E>) -> Result<T, E> {
         match (outcome, self.left_over()) {
@@ -211,6 +217,15 @@ fn ranks_on(wish: &Wish, there: u32) -> Result<u32, Failure> {
     }
 }
 
+fn refuse_shared(shared: bool, threads: bool, emulated: bool) -> Result<(), Failure> {
+    if shared && !threads && !emulated {
+        return Err(Failure::Use(
+            "--oversubscribe on a real device needs --threads: kernels of two processes take turns on a device, and each would wait in its turn for the other".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +269,15 @@ mod tests {
         assert_eq!(ranks_on(&wish(Some(4), true), 2), Ok(4));
         assert_eq!(ranks_on(&wish(Some(2), false), 2), Ok(2));
         assert!(ranks_on(&wish(Some(2), true), 0).is_err());
+    }
+
+    #[test]
+    fn a_real_device_is_shared_by_threads_only() {
+        let refused = |shared, threads, emulated| matches!(refuse_shared(shared, threads, emulated), Err(Failure::Use(words)) if words.contains("--threads"));
+        assert!(refused(true, false, false));
+        assert!(!refused(true, true, false));
+        assert!(!refused(true, false, true));
+        assert!(!refused(false, false, false));
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod decode;
 mod driver;
 mod failure;
 mod numbers;
+mod processes;
 mod ranks;
+mod tensor;
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -34,12 +36,17 @@ enum Command {
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     match Cli::parse().command {
-        Command::Decode(args) if decode::is_rank(&args) => decode::become_rank(&args),
         Command::Decode(args) => {
+            if let Some(role) = &args.role {
+                return processes::become_rank(role, |meeting| decode::take_part(&args, meeting));
+            }
             let outcome = decode::run(&args).map(|report| (report.ok(), report));
             finish(outcome, args.json)
         }
         Command::Bench(args) => {
+            if let Some(role) = &args.role {
+                return processes::become_rank(role, |meeting| bench::take_part(&args, meeting));
+            }
             let outcome = bench::run(&args).map(|report| (report.ok, report));
             finish(outcome, args.json)
         }

@@ -16,7 +16,7 @@ use crate::module::Modules;
 use crate::profile::Profile;
 use crate::residency::Residency;
 use crate::runner::{self, Shared};
-use crate::slots;
+use crate::slots::{self, Lease};
 use crate::stream::Streams;
 use crate::va::Kind;
 use crate::world::World;
@@ -173,7 +173,7 @@ impl fmt::Display for MachineError {
             ),
             Self::NoSlot => write!(
                 f,
-                "{} emulated machines live in this process and none went within {} s: drop one first",
+                "{} emulated machines or their function tables live in this process and none went within {} s: drop one first",
                 slots::COUNT,
                 slots::PATIENCE.as_secs()
             ),
@@ -188,11 +188,11 @@ impl std::error::Error for MachineError {}
 
 /// An emulated machine in this process. It runs until it is dropped.
 ///
-/// After the drop its function table answers `CUDA_ERROR_DEINITIALIZED`, until a later machine takes the slot: do not
-/// keep a table longer than its machine.
+/// After the drop its function tables answer `CUDA_ERROR_DEINITIALIZED`. A process has places for a few machines: a place
+/// is free again when the machine and all its function tables are dropped.
 pub struct Machine {
     shared: Arc<Shared>,
-    slot: usize,
+    lease: Arc<Lease>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -204,11 +204,11 @@ impl Machine {
         }
         let make =
             |slot| State::new(slot, profile, devices).map(|state| Arc::new(Shared::new(state)));
-        let (slot, shared) = slots::claim(make)?;
+        let (lease, shared) = slots::claim(make)?;
         let threads = Vec::new();
         let mut machine = Machine {
             shared,
-            slot,
+            lease,
             threads,
         };
         for (name, body) in [
@@ -229,7 +229,7 @@ impl Machine {
 
     /// The machine's driver as a function table.
     pub fn api(&self) -> Result<Api, LoadError> {
-        crate::ffi::table(self.slot)
+        crate::ffi::table(self.lease.index()).map(|table| table.keeping(self.lease.clone()))
     }
 
     /// Faults of kernels and copies in words, oldest first.
@@ -266,14 +266,14 @@ impl Drop for Machine {
                 log::error!("emulator: a thread of the machine panicked");
             }
         }
-        slots::free(self.slot);
+        self.lease.leave();
     }
 }
 
 impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Machine")
-            .field("slot", &self.slot)
+            .field("slot", &self.lease.index())
             .finish_non_exhaustive()
     }
 }

@@ -23,6 +23,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 enum Slot {
     Free,
     Taken(Arc<Shared>),
+    /// The machine is gone, but somebody can still call its functions: another machine here would get the calls.
+    Left,
 }
 
 static SLOTS: Mutex<[Slot; COUNT]> = Mutex::new([const { Slot::Free }; COUNT]);
@@ -32,10 +34,35 @@ fn slots() -> MutexGuard<'static, [Slot; COUNT]> {
     SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The right to a slot. The machine has it, and every function table of the slot: with the last holder the slot is free.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    index: usize,
+}
+
+impl Lease {
+    /// Which slot.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The machine goes: from now on the slot's functions answer that it is gone.
+    pub(crate) fn leave(&self) {
+        slots()[self.index] = Slot::Left;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        slots()[self.index] = Slot::Free;
+        FREED.notify_one();
+    }
+}
+
 /// Makes a machine in the first free slot, waiting for one if need be.
 pub(crate) fn claim(
     make: impl FnOnce(usize) -> Result<Arc<Shared>, Errno>,
-) -> Result<(usize, Arc<Shared>), MachineError> {
+) -> Result<(Arc<Lease>, Arc<Shared>), MachineError> {
     let deadline = Instant::now() + PATIENCE;
     let mut all = slots();
     let index = loop {
@@ -52,13 +79,7 @@ pub(crate) fn claim(
     };
     let shared = make(index).map_err(|error| MachineError::Host(error.to_string()))?;
     all[index] = Slot::Taken(shared.clone());
-    Ok((index, shared))
-}
-
-/// Frees a machine's slot.
-pub(crate) fn free(index: usize) {
-    slots()[index] = Slot::Free;
-    FREED.notify_one();
+    Ok((Arc::new(Lease { index }), shared))
 }
 
 /// Whether the machine with this id still lives.

@@ -1,9 +1,11 @@
 //! Finding a driver and filling the table from it.
 
+use core::any::Any;
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
 use core::ptr;
 use std::error::Error;
+use std::sync::Arc;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -108,6 +110,14 @@ impl Api {
         };
         // SAFETY: `lookup` gives what `resolve` gives, or null.
         unsafe { Self::from_lookup(driver_version, &mut lookup) }
+    }
+
+    /// Keeps `owner` alive for as long as this table or a clone of it. A driver that gives its
+    /// functions to one user after another learns so when nobody can call them any more.
+    #[must_use]
+    pub fn keeping(mut self, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        self.owner = Some(owner);
+        self
     }
 
     /// Whether this is slabfence's emulated driver, which loads PTX images and no cubins.

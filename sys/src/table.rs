@@ -16,7 +16,9 @@
     reason = "entries keep the driver's spelling"
 )]
 
+use core::any::Any;
 use core::ffi::{CStr, c_int, c_void};
+use std::sync::Arc;
 
 use crate::error::{LoadError, MissingSymbol};
 use crate::generated::functions::*;
@@ -101,6 +103,8 @@ macro_rules! driver_table {
             /// What `cuDriverGetVersion` gave: 1000 × major + 10 × minor of the newest CUDA the
             /// driver serves.
             pub driver_version: c_int,
+            /// What the functions belong to, where they belong to something.
+            pub(crate) owner: Option<Arc<dyn Any + Send + Sync>>,
             $(
                 #[doc = concat!("`", stringify!($req), "`, version ", stringify!($req_version), ", required.")]
                 pub $req: pfn::$req,
@@ -124,6 +128,7 @@ macro_rules! driver_table {
             ) -> Result<Self, LoadError> {
                 Ok(Self {
                     driver_version,
+                    owner: None,
                     $( $req: {
                         let address = lookup(symbol_of!($req), $req_version);
                         if address.is_null() {

@@ -6,10 +6,10 @@ use slabfence_emu::Machine;
 use slabfence_tests::probe::{Probe, is_illegal_address, machine};
 
 struct Pair<K: Kind> {
-    _machine: Machine,
     mapping: Mapping<K>,
     owner: Probe,
     peer: Probe,
+    _machine: Machine,
 }
 
 /// A mapping on device 0, and a probe on it and on device 1.

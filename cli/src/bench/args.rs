@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::decode::TransportName;
 use crate::driver::{Choice, ProfileName};
+use crate::processes::Role;
 
 /// Times the collectives on a real driver: one operation in a graph of many, and one that the host waits for. Every
 /// result is checked before anything is timed.
@@ -37,6 +38,14 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 512)]
     pub value_dim: u32,
 
+    /// Run the ranks as threads of this process. Otherwise each rank is a process.
+    #[arg(long)]
+    pub threads: bool,
+
+    /// Set in a process that is one rank of a run.
+    #[command(flatten)]
+    pub role: Option<Role>,
+
     /// Ranks, 2 to 16 (default: up to four, as many as there are devices).
     #[arg(long, value_name = "N")]
     pub ranks: Option<u32>,
@@ -61,9 +70,17 @@ pub struct BenchArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
+    /// Also time other libraries on the same tensors, with this Python program (bench/peers.py), and compare.
+    #[arg(long, value_name = "PROGRAM")]
+    pub peers: Option<PathBuf>,
+
     /// Print one JSON object instead of a table.
     #[arg(long)]
     pub json: bool,
+
+    /// Also write the JSON object to a file.
+    #[arg(long, value_name = "FILE")]
+    pub json_file: Option<PathBuf>,
 
     /// Draw time against bytes, a line for each operation and transport.
     #[arg(long, value_name = "FILE")]
@@ -77,6 +94,9 @@ pub enum Operation {
     Gather,
     /// LSE-weighted reduce-scatter.
     Reduce,
+    /// A gather of one token with rows of 16 bytes: what the protocol costs with hardly any data. Always timed.
+    #[value(skip)]
+    Floor,
 }
 
 impl Operation {
@@ -85,6 +105,7 @@ impl Operation {
         match self {
             Self::Gather => "gather",
             Self::Reduce => "reduce",
+            Self::Floor => "floor",
         }
     }
 }

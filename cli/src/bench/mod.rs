@@ -2,12 +2,16 @@
 
 mod args;
 mod data;
+mod inputs;
+mod peers;
 mod plot;
 mod rank;
 mod report;
 mod series;
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use slabfence::channel::Contract;
 use slabfence::layout::Transport;
@@ -15,16 +19,22 @@ use slabfence::layout::Transport;
 pub use args::BenchArgs;
 use args::Operation;
 use data::Shape;
-use rank::{Case, Measured, OPERATIONS, Plan};
+use peers::{Call, Peers, Scratch};
+pub use rank::Measured;
+use rank::{Case, OPERATIONS, Plan};
 use report::{Report, Row};
 use series::over_ranks;
 
+use crate::decode::TransportName;
 use crate::driver::{self, Opened, Wish};
-use crate::failure::Failure;
+use crate::failure::{Failure, RankError};
+use crate::processes::{self, child::Meeting};
 use crate::ranks::on_threads;
 
 /// Bytes of an element (bf16).
 const ELEMENT: usize = 2;
+/// Bytes of a row of the floor, the fewest that an operation takes.
+const FLOOR_ROW: usize = 16;
 
 /// Runs the command.
 pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
@@ -33,16 +43,24 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
             "--batch and --replays: must be at least 1".to_owned(),
         ));
     }
-    let opened = driver::open(&Wish {
-        choice: args.driver,
-        profile: args.profile,
-        devices: None,
-        ranks: args.ranks,
-        heads: args.heads as usize,
-        oversubscribe: false,
-    })?;
+    let opened = open(args)?;
+    let emulated = opened.driver.is_emulated();
+    if args.peers.is_some() && emulated {
+        return Err(Failure::Use(
+            "--peers: nothing is timed on the emulated machine, so there is nothing to compare"
+                .to_owned(),
+        ));
+    }
     let report = measured(args, &opened);
-    let report = opened.close(report)?;
+    let mut report = opened.close(report)?;
+    if let Some(program) = &args.peers {
+        report.peers = compared(args, program, report.ranks)?;
+    }
+    if let Some(path) = &args.json_file {
+        let json = serde_json::json!(report).to_string();
+        fs::write(path, json)
+            .map_err(|error| Failure::Use(format!("--json-file {}: {error}", path.display())))?;
+    }
     if let Some(path) = &args.svg {
         let svg = plot::draw(&report).ok_or_else(|| {
             Failure::Use("--svg: nothing was timed, so there is nothing to draw".to_owned())
@@ -51,6 +69,55 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
             .map_err(|error| Failure::Use(format!("--svg {}: {error}", path.display())))?;
     }
     Ok(report)
+}
+
+/// Takes part in another process's run as one of its ranks. Results by transport and case.
+pub fn take_part(args: &BenchArgs, meeting: &Meeting<'_>) -> Result<Vec<Vec<Measured>>, RankError> {
+    let opened = open(args)?;
+    let done = part(args, &opened, meeting);
+    opened.close(done)
+}
+
+fn part(
+    args: &BenchArgs,
+    opened: &Opened,
+    meeting: &Meeting<'_>,
+) -> Result<Vec<Vec<Measured>>, RankError> {
+    let plans = plans(args, opened);
+    let me = meeting.rank();
+    let bootstrap = meeting.join(opened.places.len() as u32)?;
+    let ordinal = opened.places[me.index()];
+    rank::run(&plans, &opened.driver, bootstrap, me, ordinal)
+        .map_err(|error| RankError::from(&error))
+}
+
+fn open(args: &BenchArgs) -> Result<Opened, Failure> {
+    driver::open(&Wish {
+        choice: args.driver,
+        profile: args.profile,
+        devices: None,
+        ranks: args.ranks,
+        heads: args.heads as usize,
+        oversubscribe: false,
+    })
+}
+
+/// What to do for each transport.
+fn plans(args: &BenchArgs, opened: &Opened) -> Vec<Plan> {
+    let world = opened.places.len();
+    let transports = args.transport.iter();
+    let plan = |&transport: &TransportName| Plan {
+        world,
+        cases: cases(args, world),
+        contract: contract(args, transport.into()),
+        seed: args.seed,
+        replays: if opened.driver.is_emulated() {
+            0
+        } else {
+            args.replays
+        },
+    };
+    transports.map(plan).collect()
 }
 
 fn measured(args: &BenchArgs, opened: &Opened) -> Result<Report, Failure> {
@@ -62,23 +129,23 @@ fn measured(args: &BenchArgs, opened: &Opened) -> Result<Report, Failure> {
         )));
     }
     let emulated = opened.driver.is_emulated();
+    let ranks = match args.threads {
+        true => {
+            let plans = plans(args, opened);
+            on_threads(&opened.places, |member, ordinal| {
+                let me = member.rank();
+                rank::run(&plans, &opened.driver, Arc::new(member), me, ordinal)
+            })
+        }
+        false => processes::run::<Vec<Vec<Measured>>>(world)?,
+    };
+    let ranks = ranks.map_err(|errors| Failure::of_ranks(&errors, world))?;
     let mut rows = Vec::new();
-    for &transport in &args.transport {
-        let plan = Plan {
-            cases: cases(args, world),
-            contract: contract(args, transport.into()),
-            seed: args.seed,
-            replays: if emulated { 0 } else { args.replays },
-        };
-        let ranks = on_threads(&opened.places, |member, ordinal| {
-            rank::run(&plan, &opened.driver, member, (ordinal, world as u32))
-        });
-        let ranks = ranks.map_err(|errors| Failure::of_ranks(&errors, world))?;
-        let row = |(index, case): (usize, &Case)| {
-            let of_ranks: Vec<&Measured> = ranks.iter().map(|rank| &rank[index]).collect();
-            row(case, transport.name(), &of_ranks)
-        };
-        rows.extend(plan.cases.iter().enumerate().map(row));
+    for (index, transport) in args.transport.iter().enumerate() {
+        for (place, case) in cases(args, world).iter().enumerate() {
+            let of_ranks: Vec<&Measured> = ranks.iter().map(|rank| &rank[index][place]).collect();
+            rows.push(row(case, transport.name(), &of_ranks));
+        }
     }
     Ok(Report {
         schema: 1,
@@ -86,11 +153,25 @@ fn measured(args: &BenchArgs, opened: &Opened) -> Result<Report, Failure> {
         emulated,
         devices: opened.devices.clone(),
         ranks: world,
+        processes: !args.threads,
         shape: [args.heads, args.query_dim, args.value_dim],
         operations_in_graph: OPERATIONS,
         replays: args.replays,
         ok: rows.iter().all(|row| row.right),
         rows,
+        peers: Peers::default(),
+    })
+}
+
+fn compared(args: &BenchArgs, program: &Path, ranks: usize) -> Result<Peers, Failure> {
+    let scratch = Scratch::new();
+    inputs::write(scratch.path(), &cases(args, ranks), args.seed)?;
+    peers::run(&Call {
+        program,
+        inputs: scratch.path(),
+        ranks,
+        operations: OPERATIONS,
+        replays: args.replays,
     })
 }
 
@@ -102,14 +183,17 @@ fn cases(args: &BenchArgs, world: usize) -> Vec<Case> {
             batch: batch as usize,
             heads: args.heads as usize,
             dim: match operation {
-                Operation::Gather => args.query_dim,
-                Operation::Reduce => args.value_dim,
-            } as usize,
+                Operation::Gather => args.query_dim as usize,
+                Operation::Reduce => args.value_dim as usize,
+                Operation::Floor => FLOOR_ROW / ELEMENT,
+            },
         },
     };
     let operations = args.op.iter();
-    operations
-        .flat_map(|&op| args.batch.iter().map(move |&batch| case(op, batch)))
+    let asked = operations.flat_map(|&op| args.batch.iter().map(move |&batch| case(op, batch)));
+    [case(Operation::Floor, 1)]
+        .into_iter()
+        .chain(asked)
         .collect()
 }
 

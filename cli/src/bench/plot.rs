@@ -1,6 +1,7 @@
 //! Time against bytes, as an SVG picture that needs nothing else.
 
-use super::report::Report;
+use super::args::Operation;
+use super::report::{Report, Row};
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
@@ -8,12 +9,16 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
-const COLOURS: [&str; 4] = ["#1b6ca8", "#7fb3d5", "#b03a2e", "#e59866"];
+const COLOURS: [&str; 8] = [
+    "#1b6ca8", "#b03a2e", "#7fb3d5", "#e59866", "#1e8449", "#7d3c98", "#616a6b", "#b7950b",
+];
 
 /// One line of the picture: its name, and (bytes, microseconds) from left to right.
 #[derive(Debug, Clone, PartialEq)]
 struct Line {
     name: String,
+    /// Whether it is not an operation of ours at its sizes.
+    dashed: bool,
     points: Vec<(f64, f64)>,
 }
 
@@ -86,8 +91,12 @@ pub fn draw(report: &Report) -> Option<String> {
             .iter()
             .map(|p| format!("{:.1},{:.1}", x(p.0), y(p.1)))
             .collect();
+        let dashes = match line.dashed {
+            true => r#" stroke-dasharray="5 4""#,
+            false => "",
+        };
         put(format!(
-            r#"<polyline fill="none" stroke="{colour}" stroke-width="2" points="{}"/>"#,
+            r#"<polyline fill="none" stroke="{colour}" stroke-width="2"{dashes} points="{}"/>"#,
             path.join(" ")
         ));
         if let Some(last) = line.points.last() {
@@ -103,18 +112,42 @@ pub fn draw(report: &Report) -> Option<String> {
     Some(svg)
 }
 
+/// Our operations, the peers' and, across the whole width, the floors.
 fn lines(report: &Report) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
+    let mut put = |name: String, dashed: bool, point: (f64, f64)| match lines
+        .iter_mut()
+        .find(|line| line.name == name)
+    {
+        Some(line) => line.points.push(point),
+        None => lines.push(Line {
+            name,
+            dashed,
+            points: vec![point],
+        }),
+    };
+    let sized = |row: &&Row| row.operation != Operation::Floor.name();
+    let sizes = || report.rows.iter().filter(sized);
     for row in &report.rows {
         let Some(graph) = row.graph else { continue };
         let name = format!("{}, {}", row.operation, row.transport);
-        let point = (row.bytes as f64, graph.median);
-        match lines.iter_mut().find(|line| line.name == name) {
-            Some(line) => line.points.push(point),
-            None => lines.push(Line {
-                name,
-                points: vec![point],
-            }),
+        if sized(&row) {
+            put(name, false, (row.bytes as f64, graph.median));
+        } else {
+            let ends = [
+                sizes().map(|row| row.bytes).min(),
+                sizes().map(|row| row.bytes).max(),
+            ];
+            for end in ends.into_iter().flatten() {
+                put(name.clone(), true, (end as f64, graph.median));
+            }
+        }
+    }
+    for peer in &report.peers.rows {
+        let same = |row: &&Row| row.operation == peer.operation && row.batch == peer.batch;
+        if let Some(row) = report.rows.iter().find(same) {
+            let point = (row.bytes as f64, peer.graph.median);
+            put(format!("{}, {}", peer.operation, peer.name), true, point);
         }
     }
     for line in &mut lines {
@@ -135,7 +168,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Row;
+    use super::super::peers::{Peer, Peers};
     use super::super::series::Summary;
     use super::*;
 
@@ -159,10 +192,12 @@ mod tests {
             emulated: false,
             devices: vec!["A&B".to_owned()],
             ranks: 2,
+            processes: true,
             shape: [64, 576, 512],
             operations_in_graph: 40,
             replays: 1,
             rows: rows.iter().map(row).collect(),
+            peers: Peers::default(),
             ok: true,
         }
     }
@@ -176,6 +211,7 @@ mod tests {
         ]);
         let push = Line {
             name: "gather, push".to_owned(),
+            dashed: false,
             points: vec![(1024.0, 4.0), (4096.0, 5.0)],
         };
         assert_eq!(lines(&report)[0], push);
@@ -184,6 +220,32 @@ mod tests {
         // 1 KiB is at the left edge; 4 µs of 10 lie two fifths up.
         assert!(svg.contains("points=\"60.0,250.0 570.0,215.0\""), "{svg}");
         assert!(svg.contains("A&amp;B") && svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn peers_lie_at_our_sizes_and_the_floor_lies_across() {
+        let mut report = report(&[("push", 4096, Some(5.0)), ("push", 1024, Some(4.0))]);
+        report.rows[1].batch = 3;
+        let floor = Row {
+            operation: "floor",
+            bytes: 512,
+            ..report.rows[1].clone()
+        };
+        report.rows.push(floor);
+        let graph = report.rows[0].graph.unwrap();
+        report.peers.rows.push(Peer {
+            operation: "gather".to_owned(),
+            name: "other".to_owned(),
+            batch: 3,
+            right: true,
+            graph,
+            blocking: None,
+        });
+        let drawn = lines(&report);
+        let of = |name: &str| drawn.iter().find(|line| line.name == name).unwrap();
+        assert_eq!(of("floor, push").points, [(1024.0, 4.0), (4096.0, 4.0)]);
+        assert_eq!(of("gather, other").points, [(1024.0, 5.0)]);
+        assert!(of("gather, other").dashed && !of("gather, push").dashed);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use slabfence::Result;
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::collective::{AllGatherHeads, Layout, LseBase, LseReduceScatter};
 use slabfence::driver::{CaptureMode, Device, DeviceBuffer, Driver, Event, GraphExec, Stream};
-use slabfence::group::{Group, ThreadBootstrap};
+use slabfence::group::{Bootstrap, Group, Rank};
 use slabfence::layout::DType;
 
 use super::args::Operation;
@@ -36,7 +37,7 @@ pub struct Case {
 }
 
 /// What a rank found.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// Whether its results were right, eager and replayed.
     pub right: bool,
@@ -46,9 +47,11 @@ pub struct Measured {
     pub blocking: Vec<f64>,
 }
 
-/// Everything that ranks of one run share.
+/// What ranks do over one transport.
 #[derive(Debug)]
 pub struct Plan {
+    /// Ranks.
+    pub world: usize,
     /// The cases, in order.
     pub cases: Vec<Case>,
     /// What the ranks agree on.
@@ -59,24 +62,28 @@ pub struct Plan {
     pub replays: u32,
 }
 
-/// Checks and times every case on one rank.
+/// Checks and times every case of every plan on rank `me`, on the device `ordinal`.
 pub fn run(
-    plan: &Plan,
+    plans: &[Plan],
     driver: &Driver,
-    member: ThreadBootstrap,
-    (ordinal, world): (u32, u32),
-) -> Result<Vec<Measured>> {
-    let me = member.rank();
-    let group = Group::new(Arc::new(member), me, world)?.with_timeout(TIMEOUT);
+    bootstrap: Arc<dyn Bootstrap>,
+    me: Rank,
+    ordinal: u32,
+) -> Result<Vec<Vec<Measured>>> {
+    let world = plans.first().map_or(1, |plan| plan.world);
+    let group = Group::new(bootstrap, me, world as u32)?.with_timeout(TIMEOUT);
     let device = Device::open(driver, ordinal);
     group.verdict("open the device", &device)?;
     let device = device?;
-    let pool = Pool::create(&device, group.clone(), &plan.contract)?;
-    let measured = measure_all(plan, &pool, &group);
-    let closed = pool.close();
-    let measured = measured?;
-    closed?;
-    Ok(measured)
+    let measured = plans.iter().map(|plan| {
+        let pool = Pool::create(&device, group.clone(), &plan.contract)?;
+        let measured = measure_all(plan, &pool, &group);
+        let closed = pool.close();
+        let measured = measured?;
+        closed?;
+        Ok(measured)
+    });
+    measured.collect()
 }
 
 fn measure_all(plan: &Plan, pool: &Pool, group: &Group) -> Result<Vec<Measured>> {
@@ -110,14 +117,14 @@ impl<'a> Bench<'a> {
     fn new(plan: &Plan, pool: &'a Pool, group: &'a Group, case: Case) -> Result<Self> {
         let (device, shape) = (pool.device(), case.shape);
         let (from, to) = match case.operation {
-            Operation::Gather => (shape.own(), shape.all()),
+            Operation::Gather | Operation::Floor => (shape.own(), shape.all()),
             Operation::Reduce => (shape.all(), shape.own()),
         };
         let seed = data::seed_of(plan.seed, group.me().index());
         let input = DeviceBuffer::new(device, from * 2)?;
         input.write(0, &data::values(seed, from))?;
         let lse = DeviceBuffer::new(device, shape.batch * shape.heads * 4)?;
-        let lse_bytes: Vec<u8> = Self::lse_of(&case, seed)
+        let lse_bytes: Vec<u8> = lse_of(&case, seed)
             .iter()
             .flat_map(|x| x.to_le_bytes())
             .collect();
@@ -136,20 +143,16 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn lse_of(case: &Case, seed: u64) -> Vec<f32> {
-        data::lse(seed ^ 0x5eed, case.shape.batch * case.shape.heads)
-    }
-
     fn enqueue(&self) -> Result<()> {
         let batch = self.case.shape.batch as u32;
         match self.case.operation {
-            Operation::Gather => {
+            Operation::Gather | Operation::Floor => {
                 let gather = AllGatherHeads {
                     input: self.input.ptr(),
                     output: self.output.ptr(),
                     batch,
                     dtype: DType::Bf16,
-                    head_dim: None,
+                    head_dim: Some(self.case.shape.dim as u32),
                 };
                 // SAFETY: the buffers have the shapes of the case and outlive the stream's work; nothing else uses them.
                 unsafe { gather.enqueue(&self.channel, &self.stream) }
@@ -206,7 +209,7 @@ impl<'a> Bench<'a> {
         let shape = &self.case.shape;
         let seeds = (0..shape.world).map(|rank| data::seed_of(self.seed, rank));
         match self.case.operation {
-            Operation::Gather => {
+            Operation::Gather | Operation::Floor => {
                 let inputs: Vec<_> = seeds.map(|seed| data::values(seed, shape.own())).collect();
                 data::gathered(&inputs, shape) == output
             }
@@ -215,7 +218,7 @@ impl<'a> Bench<'a> {
                     .clone()
                     .map(|seed| data::values(seed, shape.all()))
                     .collect();
-                let lses: Vec<_> = seeds.map(|seed| Self::lse_of(&self.case, seed)).collect();
+                let lses: Vec<_> = seeds.map(|seed| lse_of(&self.case, seed)).collect();
                 data::is_combined(output, &inputs, &lses, shape, self.group.me().index())
             }
         }
@@ -264,6 +267,11 @@ impl<'a> Bench<'a> {
         }
         Ok(times)
     }
+}
+
+/// A rank's LSE of a case; `seed` is the rank's.
+pub fn lse_of(case: &Case, seed: u64) -> Vec<f32> {
+    data::lse(seed ^ 0x5eed, case.shape.batch * case.shape.heads)
 }
 
 fn micros(time: Duration) -> f64 {

@@ -4,12 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::peers::{Peer, Peers};
 use super::series::Summary;
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// `gather` or `reduce`.
+    /// `gather`, `reduce` or `floor`.
     pub operation: &'static str,
     /// `push` or `pull`.
     pub transport: &'static str,
@@ -38,6 +39,8 @@ pub struct Report {
     pub devices: Vec<String>,
     /// Ranks.
     pub ranks: usize,
+    /// Whether every rank was a process.
+    pub processes: bool,
     /// Heads, and elements of a gathered and of a combined row; bf16.
     pub shape: [u32; 3],
     /// Operations in a graph.
@@ -46,6 +49,8 @@ pub struct Report {
     pub replays: u32,
     /// The table.
     pub rows: Vec<Row>,
+    /// Other libraries on the same tensors; empty where none was asked for.
+    pub peers: Peers,
     /// Whether everything was right.
     pub ok: bool,
 }
@@ -57,8 +62,13 @@ impl fmt::Display for Report {
         writeln!(f, "devices     {}", self.devices.join(", "))?;
         writeln!(
             f,
-            "shape       {} ranks, {heads} heads, rows of {query} (gather) and {value} (reduce), bf16",
-            self.ranks
+            "shape       {} ranks as {}, {heads} heads, rows of {query} (gather) and {value} (reduce), bf16",
+            self.ranks,
+            if self.processes {
+                "processes"
+            } else {
+                "threads"
+            }
         )?;
         if self.emulated {
             writeln!(
@@ -101,6 +111,35 @@ impl fmt::Display for Report {
             }
             writeln!(f)?;
         }
+        self.compare(f)?;
         write!(f, "result      {}", if self.ok { "ok" } else { "WRONG" })
+    }
+}
+
+impl Report {
+    /// Our rows beside the peers': µs of one operation in a graph, and how many times ours that is.
+    fn compare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for note in &self.peers.notes {
+            writeln!(f, "peers       {note}")?;
+        }
+        for row in &self.rows {
+            let Some(own) = row.graph else { continue };
+            let same = |peer: &&Peer| peer.operation == row.operation && peer.batch == row.batch;
+            for peer in self.peers.rows.iter().filter(same) {
+                writeln!(
+                    f,
+                    "{:<8}{:<6}{:>5}{:>8.2}  {:<44}{:>8.2}{:>7.2}x{}",
+                    row.operation,
+                    row.transport,
+                    row.batch,
+                    own.median,
+                    peer.name,
+                    peer.graph.median,
+                    peer.graph.median / own.median,
+                    if peer.right { "" } else { "  WRONG" }
+                )?;
+            }
+        }
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use super::element::Element;
 use super::model::Model;
 use super::shard::Sharding;
 use crate::driver::{Choice, ProfileName};
+use crate::processes::Role;
 
 /// Runs the collectives of a decode step on attention data, eagerly and as a replayed CUDA graph, and checks every result.
 ///
@@ -114,21 +115,6 @@ pub struct DecodeArgs {
     /// Write inputs, expected and actual outputs to a safetensors file, so that the error can be computed again.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-/// A rank's place in the run of the process that started it.
-#[derive(Debug, Clone, Args)]
-#[group(requires_all = ["as_rank", "meet", "parent"])]
-pub struct Role {
-    /// Its rank.
-    #[arg(long, hide = true, required = false)]
-    pub as_rank: u32,
-    /// Folder in which the ranks meet.
-    #[arg(long, hide = true, required = false)]
-    pub meet: PathBuf,
-    /// Process that started it.
-    #[arg(long, hide = true, required = false)]
-    pub parent: u32,
 }
 
 /// [`Transport`] as an option.

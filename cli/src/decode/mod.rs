@@ -2,7 +2,6 @@
 
 mod args;
 mod bits;
-mod child;
 mod dump;
 mod element;
 mod extents;
@@ -10,7 +9,6 @@ mod input;
 mod memory;
 mod model;
 mod output;
-mod processes;
 mod rank;
 mod reference;
 mod report;
@@ -24,19 +22,49 @@ mod workload;
 use std::sync::Arc;
 
 pub use args::{DecodeArgs, TransportName};
+pub use rank::BatchResult;
 pub use report::Report;
 use setup::Setup;
 use workload::Workload;
 
 use crate::driver::{self, Opened, Wish};
-use crate::failure::Failure;
+use crate::failure::{Failure, RankError};
+use crate::processes::{self, child::Meeting};
 use crate::ranks::on_threads;
 
 /// Ranks of a group.
 const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
 
-/// Becomes a rank of another process's run, if this process was started as one.
-pub use child::{become_rank, is_rank};
+/// Takes part in another process's run as one of its ranks.
+pub fn take_part(args: &DecodeArgs, meeting: &Meeting<'_>) -> Result<Vec<BatchResult>, RankError> {
+    let data = workload(args)?;
+    let opened = open(args, &data)?;
+    let done = part(args, &data, &opened, meeting);
+    opened.close(done)
+}
+
+fn part(
+    args: &DecodeArgs,
+    data: &Workload,
+    opened: &Opened,
+    meeting: &Meeting<'_>,
+) -> Result<Vec<BatchResult>, RankError> {
+    let ranks = opened.places.len();
+    let setup = Setup::new(args, data, ranks, opened.driver.is_emulated())?;
+    let bootstrap = meeting.join(ranks as u32)?;
+    let me = meeting.rank();
+    let ordinal = opened.places[me.index()];
+    let results = rank::run(&setup, &opened.driver, bootstrap, me, ordinal);
+    let mut results = results.map_err(|error| RankError::from(&error))?;
+    if args.output.is_none() {
+        // Nobody will look at them.
+        for batch in &mut results {
+            batch.outputs = Vec::new();
+            batch.expected = Vec::new();
+        }
+    }
+    Ok(results)
+}
 
 /// Runs the command.
 pub fn run(args: &DecodeArgs) -> Result<Report, Failure> {
@@ -102,6 +130,7 @@ fn workload(args: &DecodeArgs) -> Result<Workload, Failure> {
 
 fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report, Failure> {
     let emulated = opened.driver.is_emulated();
+    opened.refuse_shared(args.threads)?;
     let setup = Setup::new(args, data, opened.places.len(), emulated)?;
     let results = match args.threads {
         true => on_threads(&opened.places, |member, ordinal| {

@@ -5,38 +5,17 @@
 //! and layer l: `b{B}.layer{l}.q` `[B, heads, key_dim]`, `.output` and `.expected` (f64) `[B, heads, value_dim]`.
 //! Metadata `scale` is the factor of the scores; layer l takes the data of layer l mod `distinct_layers`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use safetensors::{Dtype, View};
+use safetensors::Dtype;
 
 use super::rank::BatchResult;
 use super::setup::Setup;
 use super::shard;
 use super::workload::Cache;
 use crate::failure::Failure;
-
-struct Tensor {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
-}
-
-impl View for &Tensor {
-    fn dtype(&self) -> Dtype {
-        self.dtype
-    }
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.bytes)
-    }
-    fn data_len(&self) -> usize {
-        self.bytes.len()
-    }
-}
+use crate::tensor::Tensor;
 
 /// Refuses a path that cannot be written to, before anything runs.
 pub fn check(option: &str, path: &Path) -> Result<(), Failure> {

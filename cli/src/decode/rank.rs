@@ -183,9 +183,7 @@ impl Worker<'_> {
         }
         let mut blocks = Vec::with_capacity(SETS);
         for set in 0..SETS {
-            self.send(step, set)?;
-            step.enqueue()?;
-            self.fetch(step, 0)?;
+            self.pass(step, set, 0, || step.enqueue())?;
             self.settle()?;
             blocks.push(self.block(step, 0)?);
         }
@@ -220,9 +218,8 @@ impl Worker<'_> {
         while done < self.setup.replays {
             let now = entries.min(self.setup.replays - done);
             for entry in 0..now {
-                self.send(step, (done + entry) % SETS)?;
-                exec.launch(&self.stream)?;
-                self.fetch(step, entry)?;
+                let set = (done + entry) % SETS;
+                self.pass(step, set, entry, || exec.launch(&self.stream))?;
             }
             self.settle()?;
             for entry in 0..now {
@@ -235,6 +232,31 @@ impl Worker<'_> {
             done += now;
         }
         Ok(difference)
+    }
+
+    /// Enqueues one step: the upload of a query set, the operations, the download of the results into an entry of the ring.
+    fn pass(
+        &self,
+        step: &Step<'_>,
+        set: usize,
+        entry: usize,
+        operations: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.send(step, set)?;
+        self.apart("upload")?;
+        operations()?;
+        self.apart("operations")?;
+        self.fetch(step, entry)
+    }
+
+    /// Where ranks share a real device, waits until all have come here. Copies of all ranks go through the same queues of
+    /// the device: one rank's download waits in there for its operations, which wait for those of another rank, whose
+    /// upload stands behind the download.
+    fn apart(&self, stage: &'static str) -> Result<()> {
+        match self.setup.shares_queues {
+            true => together(self.group, stage, self.settle()),
+            false => Ok(()),
+        }
     }
 
     /// Enqueues the upload of a query set.

@@ -48,6 +48,8 @@ pub struct Setup<'a> {
     pub sharding: Sharding,
     /// Whether ranks may share a device.
     pub oversubscribe: bool,
+    /// Whether ranks may share a real device, whose copies then stand in one queue.
+    pub shares_queues: bool,
     /// Whether to measure.
     pub time: bool,
     /// Where rank 0 writes what its largest batch's graph consists of.
@@ -128,6 +130,7 @@ impl<'a> Setup<'a> {
             transport: args.transport.into(),
             sharding: args.sharding,
             oversubscribe: args.oversubscribe,
+            shares_queues: args.oversubscribe && !emulated,
             time: args.time && !emulated,
             dump: args.dump_graph.clone(),
         })

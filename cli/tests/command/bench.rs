@@ -40,10 +40,12 @@ fn every_operation_transport_and_size_is_checked_and_not_timed() {
     assert_eq!(
         rows.iter().map(case).collect::<Vec<_>>(),
         [
+            of("floor", "push", 1, 32),
             of("gather", "push", 1, 192),
             of("gather", "push", 3, 576),
             of("reduce", "push", 1, 128),
             of("reduce", "push", 3, 384),
+            of("floor", "pull", 1, 32),
             of("gather", "pull", 1, 192),
             of("gather", "pull", 3, 576),
             of("reduce", "pull", 1, 128),
@@ -64,4 +66,23 @@ fn a_picture_of_nothing_is_refused() {
     let run = Run::of("bench", &[&SMALL[..], &["--svg", "none.svg"]].concat());
     assert_eq!(run.code, Some(2));
     assert!(run.err.contains("nothing was timed"), "{}", run.err);
+}
+
+#[test]
+fn peers_are_not_compared_with_emulated_times() {
+    let run = Run::of("bench", &[&SMALL[..], &["--peers", "none.py"]].concat());
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("--peers"), "{}", run.err);
+}
+
+#[test]
+fn ranks_as_threads_and_as_processes_check_the_same_cases() {
+    let rows = |more: &[&str]| {
+        let run = Run::of("bench", &[&SMALL[..], &["--json"], more].concat());
+        let report: serde_json::Value = serde_json::from_str(&run.out).expect("one JSON object");
+        (report["processes"].clone(), report["rows"].clone())
+    };
+    let (threads, processes) = (rows(&["--threads"]), rows(&[]));
+    assert_eq!((threads.0, processes.0), (false.into(), true.into()));
+    assert_eq!(threads.1, processes.1);
 }

@@ -1,4 +1,7 @@
-//! Ranks as processes: this program, started once a rank. See [`child`](super::child) for their side.
+//! Ranks as processes: this program, started once a rank with the same arguments and its [`Role`]. See [`child`] for their
+//! side.
+
+pub mod child;
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
@@ -11,8 +14,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::child::Word;
-use super::rank::BatchResult;
+use clap::Args;
+use serde::de::DeserializeOwned;
+
+use child::Word;
+pub use child::become_rank;
+
 use crate::failure::{Failure, RankError};
 use crate::ranks::{Outcomes, gather};
 
@@ -20,17 +27,35 @@ use crate::ranks::{Outcomes, gather};
 /// whoever waits in an operation is killed then.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// A rank's place in the run of the process that started it.
+#[derive(Debug, Clone, Args)]
+#[group(requires_all = ["as_rank", "meet", "parent"])]
+pub struct Role {
+    /// Its rank.
+    #[arg(long, hide = true, required = false)]
+    pub as_rank: u32,
+    /// Folder in which the ranks meet.
+    #[arg(long, hide = true, required = false)]
+    pub meet: PathBuf,
+    /// Process that started it.
+    #[arg(long, hide = true, required = false)]
+    pub parent: u32,
+}
+
 /// What came from a rank: a word, or `None` at its end.
-type Event = (usize, Option<Word>);
+type Event<T> = (usize, Option<Word<T>>);
 
 /// Runs every rank as a process.
-pub fn run(ranks: usize) -> Result<Outcomes<Vec<BatchResult>>, Failure> {
+pub fn run<T: DeserializeOwned + Send + 'static>(ranks: usize) -> Result<Outcomes<T>, Failure> {
     let mut folder = Folder::new()?;
     let (mut processes, events) = start(ranks, folder.path())?;
     Ok(gather(processes.watch(&events, &mut folder)))
 }
 
-fn start(ranks: usize, folder: &Path) -> Result<(Processes, Receiver<Event>), Failure> {
+fn start<T: DeserializeOwned + Send + 'static>(
+    ranks: usize,
+    folder: &Path,
+) -> Result<(Processes, Receiver<Event<T>>), Failure> {
     let failed =
         |error: std::io::Error| Failure::Fault(format!("a rank cannot be started: {error}"));
     let (sender, events) = mpsc::channel();
@@ -61,7 +86,7 @@ fn start(ranks: usize, folder: &Path) -> Result<(Processes, Receiver<Event>), Fa
 }
 
 /// Hands on what a rank says, and that it has ended. The receiver is gone only when nobody is interested any more.
-fn listen(rank: usize, out: Option<ChildStdout>, events: &Sender<Event>) {
+fn listen<T: DeserializeOwned>(rank: usize, out: Option<ChildStdout>, events: &Sender<Event<T>>) {
     for line in out.into_iter().flat_map(|out| BufReader::new(out).lines()) {
         let Ok(line) = line else { break };
         let word = serde_json::from_str(&line).unwrap_or_else(|error| {
@@ -80,12 +105,12 @@ struct Processes(Vec<Child>);
 
 impl Processes {
     /// Waits for all to end, and ends those that hang after another has failed.
-    fn watch(
+    fn watch<T>(
         &mut self,
-        events: &Receiver<Event>,
+        events: &Receiver<Event<T>>,
         folder: &mut Folder,
-    ) -> Vec<Result<Vec<BatchResult>, RankError>> {
-        let mut outcomes: Vec<Option<Result<_, RankError>>> = self.0.iter().map(|_| None).collect();
+    ) -> Vec<Result<T, RankError>> {
+        let mut outcomes: Vec<Option<Result<T, RankError>>> = self.0.iter().map(|_| None).collect();
         let mut running = self.0.len();
         let mut until: Option<Instant> = None;
         let mut killed = false;

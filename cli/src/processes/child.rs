@@ -11,40 +11,36 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use slabfence::group::{Rank, UnixBootstrap};
 
-use super::args::{DecodeArgs, Role};
-use super::rank::{self, BatchResult};
-use super::setup::Setup;
-use super::{open, workload};
+use super::Role;
 use crate::failure::{Failure, RankError};
 use crate::ranks::words_of;
 
 /// How long the ranks of a run may take to come together.
 const MEETING: Duration = Duration::from_secs(60);
 /// The run's name in its folder, where there is no other.
-const JOB: &str = "decode";
+const JOB: &str = "slabfence";
 
 /// What a rank tells.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub enum Word {
+pub enum Word<T> {
     /// All ranks have met: the folder is needed no more.
     Met,
-    /// It is done; results by batch size.
-    Results(Vec<BatchResult>),
+    /// It is done.
+    Results(T),
     /// It has failed.
     Failed(RankError),
 }
 
-/// Whether this process was started as a rank of another one's run.
-pub fn is_rank(args: &DecodeArgs) -> bool {
-    args.role.is_some()
-}
-
-/// Runs as the rank that the arguments say.
-pub fn become_rank(args: &DecodeArgs) -> ExitCode {
-    let outcome = match &args.role {
-        Some(role) => catch_unwind(AssertUnwindSafe(|| run(args, role))),
-        None => return ExitCode::from(2),
-    };
+/// Runs `body` as the rank that the role says, and tells what comes of it. The body gets what brings it together with the
+/// other ranks, to be called when everything is there that needs no other rank.
+pub fn become_rank<T: Serialize>(
+    role: &Role,
+    body: impl FnOnce(&Meeting<'_>) -> Result<T, RankError>,
+) -> ExitCode {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        die_with_parent(role.parent)?;
+        body(&Meeting { role })
+    }));
     let word = match outcome {
         Ok(Ok(results)) => Word::Results(results),
         Ok(Err(error)) => Word::Failed(error),
@@ -60,53 +56,35 @@ pub fn become_rank(args: &DecodeArgs) -> ExitCode {
     }
 }
 
-fn tell(word: &Word) -> io::Result<()> {
+/// Where a rank meets the others.
+#[derive(Debug)]
+pub struct Meeting<'a> {
+    role: &'a Role,
+}
+
+impl Meeting<'_> {
+    /// The rank.
+    pub fn rank(&self) -> Rank {
+        Rank(self.role.as_rank)
+    }
+
+    /// Waits for the others of a group of `world`.
+    pub fn join(&self, world: u32) -> Result<Arc<UnixBootstrap>, RankError> {
+        let until = Instant::now() + MEETING;
+        let joined = UnixBootstrap::join(&self.role.meet, JOB, self.rank(), world, until);
+        let bootstrap = joined.map_err(|error| RankError::from(&error))?;
+        tell(&Word::<()>::Met)
+            .map_err(|error| RankError::fault(format!("nobody listens: {error}")))?;
+        Ok(Arc::new(bootstrap))
+    }
+}
+
+fn tell<T: Serialize>(word: &Word<T>) -> io::Result<()> {
     let mut line = serde_json::to_vec(word)?;
     line.push(b'\n');
     let mut out = io::stdout().lock();
     out.write_all(&line)?;
     out.flush()
-}
-
-fn run(args: &DecodeArgs, role: &Role) -> Result<Vec<BatchResult>, RankError> {
-    die_with_parent(role.parent)?;
-    let data = workload(args)?;
-    let opened = open(args, &data)?;
-    let done = take_part(
-        args,
-        role,
-        &Setup::new(
-            args,
-            &data,
-            opened.places.len(),
-            opened.driver.is_emulated(),
-        )?,
-        &opened,
-    );
-    opened.close(done)
-}
-
-fn take_part(
-    args: &DecodeArgs,
-    role: &Role,
-    setup: &Setup<'_>,
-    opened: &crate::driver::Opened,
-) -> Result<Vec<BatchResult>, RankError> {
-    let (me, world) = (Rank(role.as_rank), setup.ranks as u32);
-    let own = |error: slabfence::Error| RankError::from(&error);
-    let bootstrap = UnixBootstrap::join(&role.meet, JOB, me, world, Instant::now() + MEETING);
-    let bootstrap = Arc::new(bootstrap.map_err(own)?);
-    tell(&Word::Met).map_err(|error| RankError::fault(format!("nobody listens: {error}")))?;
-    let ordinal = opened.places[me.index()];
-    let mut results = rank::run(setup, &opened.driver, bootstrap, me, ordinal).map_err(own)?;
-    if args.output.is_none() {
-        // Nobody will look at them.
-        for batch in &mut results {
-            batch.outputs = Vec::new();
-            batch.expected = Vec::new();
-        }
-    }
-    Ok(results)
 }
 
 /// Has the kernel kill this process when the one that started it dies, however it does.
@@ -123,8 +101,8 @@ fn die_with_parent(parent: u32) -> Result<(), RankError> {
     }
 }
 
-impl From<Word> for Result<Vec<BatchResult>, RankError> {
-    fn from(word: Word) -> Self {
+impl<T> From<Word<T>> for Result<T, RankError> {
+    fn from(word: Word<T>) -> Self {
         match word {
             Word::Results(results) => Ok(results),
             Word::Failed(error) => Err(error),
