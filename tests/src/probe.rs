@@ -8,7 +8,7 @@ use slabfence_emu::{Machine, Profile};
 use crate::ranks::on_ranks;
 
 const PTX: &str = "
-.version 8.0
+.version 7.0
 .target sm_80
 .address_size 64
 
