@@ -7,8 +7,8 @@ Operations, one process a GPU:
           torch symmetric memory (barrier, loads of the peers' partial outputs alone, barrier)
 
 Every result is checked before it is timed: gathered and exchanged bytes exactly, combined outputs against f64. Times are
-taken as `slabfence bench` takes its own: graphs of --operations operations, events around every replay; and single
-operations that the host waits for. NVLink multicast is not used. Lines of JSON go to standard output (see
+those of `slabfence bench`: graphs of --operations operations, events around every replay; and single operations that the
+host waits for. NVLink multicast is not used. Lines of JSON go to standard output (see
 cli/src/bench/peers.rs for their terms).
 """
 
@@ -27,6 +27,9 @@ from safetensors import safe_open
 
 WARM_UP = 20
 BLOCKING = 200
+# Replays behind one delay, and the delay: some 20 ms, in which the host launches them all.
+BURST = 20
+DELAY_CYCLES = 40_000_000
 # Two roundings to bf16 and some of f32, as in `slabfence bench`; the unfused form rounds once more before it adds.
 TOLERANCE = 1.0 / 64.0
 
@@ -63,19 +66,28 @@ def captured(operation, count):
 
 
 def in_graph(operation, count, replays):
-    """Microseconds of one operation, by replay."""
+    """Microseconds of one operation, by replay.
+
+    Replays come in bursts behind a delay on the GPU, so that the host, which is slow to launch a graph of some libraries,
+    is always ahead: what is timed is the GPU's work alone.
+    """
     graph = captured(operation, count)
-    dist.barrier()
-    torch.cuda.synchronize()
-    for _ in range(WARM_UP):
+    times = []
+    while len(times) < replays:
+        burst = min(BURST, replays - len(times))
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(burst + 1)]
+        dist.barrier()
+        torch.cuda.synchronize()
+        torch.cuda._sleep(DELAY_CYCLES)
+        # The ranks' delays end apart: the first replay waits for the later one.
         graph.replay()
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(replays + 1)]
-    events[0].record()
-    for event in events[1:]:
-        graph.replay()
-        event.record()
-    torch.cuda.synchronize()
-    return [a.elapsed_time(b) * 1e3 / count for a, b in zip(events, events[1:])]
+        for event in events[:-1]:
+            event.record()
+            graph.replay()
+        events[-1].record()
+        torch.cuda.synchronize()
+        times += [a.elapsed_time(b) * 1e3 / count for a, b in zip(events, events[1:])]
+    return times
 
 
 def blocking(operation):

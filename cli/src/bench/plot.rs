@@ -1,19 +1,22 @@
-//! Time against bytes, as an SVG picture that needs nothing else.
+//! Time against bytes, as an SVG picture that needs nothing else: a panel for each operation, both axes logarithmic.
 
 use super::args::Operation;
 use super::report::{Report, Row};
 
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 440.0;
+const WIDTH: f64 = 860.0;
+/// Of one panel.
+const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 60.0;
-const RIGHT: f64 = 150.0;
-const TOP: f64 = 40.0;
+const RIGHT: f64 = 310.0;
+const TOP: f64 = 50.0;
 const BOTTOM: f64 = 50.0;
-const COLOURS: [&str; 8] = [
-    "#1b6ca8", "#b03a2e", "#7fb3d5", "#e59866", "#1e8449", "#7d3c98", "#616a6b", "#b7950b",
+/// Least distance of two lines' names.
+const NAME: f64 = 15.0;
+const COLOURS: [&str; 7] = [
+    "#1b6ca8", "#b03a2e", "#616a6b", "#7fb3d5", "#1e8449", "#7d3c98", "#b7950b",
 ];
 
-/// One line of the picture: its name, and (bytes, microseconds) from left to right.
+/// One line of a panel: its name, and (bytes, microseconds) from left to right.
 #[derive(Debug, Clone, PartialEq)]
 struct Line {
     name: String,
@@ -22,142 +25,203 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
+/// An axis: from a power of two to a power of two, mapped to coordinates.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    /// Base-2 logarithms of the ends.
+    ends: (f64, f64),
+    /// Where the ends lie in the picture.
+    at: (f64, f64),
+}
+
+impl Axis {
+    fn around(values: impl Iterator<Item = f64> + Clone, at: (f64, f64)) -> Option<Self> {
+        let smallest = values.clone().fold(f64::INFINITY, f64::min);
+        let largest = values.fold(f64::NEG_INFINITY, f64::max);
+        if !(smallest > 0.0 && largest.is_finite()) {
+            return None;
+        }
+        let from = smallest.log2().floor();
+        let to = largest.log2().ceil().max(from + 1.0);
+        let ends = (from, to);
+        Some(Self { ends, at })
+    }
+
+    fn place(self, value: f64) -> f64 {
+        let share = (value.log2() - self.ends.0) / (self.ends.1 - self.ends.0);
+        self.at.0 + share * (self.at.1 - self.at.0)
+    }
+
+    fn ticks(self) -> impl Iterator<Item = f64> {
+        (self.ends.0 as i32..=self.ends.1 as i32)
+            .map(f64::from)
+            .map(f64::exp2)
+    }
+}
+
 /// Draws the medians in a graph. `None` when nothing was timed.
 pub fn draw(report: &Report) -> Option<String> {
-    let lines = lines(report);
-    let points: Vec<(f64, f64)> = lines.iter().flat_map(|line| line.points.clone()).collect();
-    let largest = |pick: fn(&(f64, f64)) -> f64| points.iter().map(pick).fold(f64::NAN, f64::max);
-    let (bytes, micros) = (largest(|p| p.0), largest(|p| p.1));
-    if !(bytes > 0.0 && micros > 0.0) {
+    let panels: Vec<String> = [Operation::Gather, Operation::Reduce]
+        .iter()
+        .filter_map(|operation| panel(report, operation.name()))
+        .collect();
+    if panels.is_empty() {
         return None;
     }
-    let smallest = points.iter().map(|p| p.0).fold(bytes, f64::min);
-    let span = (bytes / smallest).log2().max(1.0);
-    let x = |b: f64| LEFT + (b / smallest).log2() / span * (WIDTH - LEFT - RIGHT);
-    let top = (micros / 5.0).ceil() * 5.0;
-    let y = |t: f64| HEIGHT - BOTTOM - t / top * (HEIGHT - TOP - BOTTOM);
+    let height = HEIGHT * panels.len() as f64;
+    let mut svg = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="12">
+<rect width="100%" height="100%" fill="white"/>
+"#
+    );
+    for (index, panel) in panels.iter().enumerate() {
+        let down = HEIGHT * index as f64;
+        svg.push_str(&format!(
+            "<g transform=\"translate(0 {down})\">\n{panel}</g>\n"
+        ));
+    }
+    svg.push_str("</svg>\n");
+    Some(svg)
+}
+
+fn panel(report: &Report, operation: &str) -> Option<String> {
+    let lines = lines(report, operation);
+    let points = lines.iter().flat_map(|line| &line.points);
+    let x = Axis::around(points.clone().map(|point| point.0), (LEFT, WIDTH - RIGHT))?;
+    let y = Axis::around(points.map(|point| point.1), (HEIGHT - BOTTOM, TOP))?;
     let mut svg = String::new();
     let mut put = |text: String| {
         svg.push_str(&text);
         svg.push('\n');
     };
     put(format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">"#
+        r#"<text x="{LEFT}" y="20" font-weight="bold">{operation}</text>"#
     ));
-    put(r#"<rect width="100%" height="100%" fill="white"/>"#.to_owned());
     put(format!(
-        r#"<text x="{LEFT}" y="20">µs of one operation in a graph of {}, median, slowest of {} ranks; {}</text>"#,
+        r#"<text x="{LEFT}" y="38">µs of one operation in a graph of {}, median, slowest of {} ranks; {}</text>"#,
         report.operations_in_graph,
         report.ranks,
         escaped(&report.devices.join(", "))
     ));
-    for step in 0..=5 {
-        let t = top * f64::from(step) / 5.0;
+    for tick in y.ticks() {
+        let at = y.place(tick);
         put(format!(
-            r##"<line x1="{LEFT}" x2="{:.1}" y1="{:.1}" y2="{:.1}" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{t:.0}</text>"##,
+            r##"<line x1="{LEFT}" x2="{:.1}" y1="{at:.1}" y2="{at:.1}" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{tick}</text>"##,
             WIDTH - RIGHT,
-            y(t),
-            y(t),
             LEFT - 6.0,
-            y(t) + 4.0
+            at + 4.0
         ));
     }
-    let mut ticks: Vec<f64> = points.iter().map(|p| p.0).collect();
-    ticks.sort_by(f64::total_cmp);
-    ticks.dedup();
-    let mut free = f64::MIN;
-    for bytes in ticks.into_iter().filter(|b| {
-        let fits = x(*b) > free;
-        if fits {
-            free = x(*b) + 44.0;
-        }
-        fits
-    }) {
+    for tick in x.ticks() {
         put(format!(
             r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-            x(bytes),
+            x.place(tick),
             HEIGHT - BOTTOM + 18.0,
-            kibibytes(bytes)
+            tick / 1024.0
         ));
     }
     put(format!(
         r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">KiB from one rank to one other</text>"#,
         (LEFT + WIDTH - RIGHT) / 2.0,
-        HEIGHT - 10.0
+        HEIGHT - 12.0
     ));
-    for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
-        let path: Vec<String> = line
+    let ends = lines
+        .iter()
+        .map(|line| line.points.last().map_or(TOP, |last| y.place(last.1)));
+    let names = apart(&ends.collect::<Vec<_>>());
+    for ((line, name), colour) in lines.iter().zip(names).zip(COLOURS.iter().cycle()) {
+        let places = line
             .points
             .iter()
-            .map(|p| format!("{:.1},{:.1}", x(p.0), y(p.1)))
-            .collect();
+            .map(|p| format!("{:.1},{:.1}", x.place(p.0), y.place(p.1)));
         let dashes = match line.dashed {
             true => r#" stroke-dasharray="5 4""#,
             false => "",
         };
         put(format!(
             r#"<polyline fill="none" stroke="{colour}" stroke-width="2"{dashes} points="{}"/>"#,
-            path.join(" ")
+            places.collect::<Vec<_>>().join(" ")
         ));
-        if let Some(last) = line.points.last() {
-            put(format!(
-                r#"<text x="{:.1}" y="{:.1}" fill="{colour}">{}</text>"#,
-                x(last.0) + 6.0,
-                y(last.1) + 4.0,
-                escaped(&line.name)
-            ));
-        }
+        put(format!(
+            r#"<text x="{:.1}" y="{:.1}" fill="{colour}">{}</text>"#,
+            WIDTH - RIGHT + 8.0,
+            name + 4.0,
+            escaped(&line.name)
+        ));
     }
-    put("</svg>".to_owned());
     Some(svg)
 }
 
-/// Our operations, the peers' and, across the whole width, the floors.
-fn lines(report: &Report) -> Vec<Line> {
+/// The places, in the same order, moved down where they would cover one another.
+fn apart(places: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|&a, &b| places[a].total_cmp(&places[b]));
+    let mut moved = places.to_vec();
+    let mut free = f64::NEG_INFINITY;
+    for index in order {
+        moved[index] = places[index].max(free);
+        free = moved[index] + NAME;
+    }
+    moved
+}
+
+/// Our transports, the peers' and, across the whole width, the floors.
+fn lines(report: &Report, operation: &str) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
-    let mut put = |name: String, dashed: bool, point: (f64, f64)| match lines
+    let mut put = |name: &str, dashed: bool, point: (f64, f64)| match lines
         .iter_mut()
         .find(|line| line.name == name)
     {
         Some(line) => line.points.push(point),
         None => lines.push(Line {
-            name,
+            name: name.to_owned(),
             dashed,
             points: vec![point],
         }),
     };
-    let sized = |row: &&Row| row.operation != Operation::Floor.name();
-    let sizes = || report.rows.iter().filter(sized);
-    for row in &report.rows {
-        let Some(graph) = row.graph else { continue };
-        let name = format!("{}, {}", row.operation, row.transport);
-        if sized(&row) {
-            put(name, false, (row.bytes as f64, graph.median));
-        } else {
-            let ends = [
-                sizes().map(|row| row.bytes).min(),
-                sizes().map(|row| row.bytes).max(),
-            ];
-            for end in ends.into_iter().flatten() {
-                put(name.clone(), true, (end as f64, graph.median));
-            }
+    let own: Vec<&Row> = report
+        .rows
+        .iter()
+        .filter(|row| row.operation == operation)
+        .collect();
+    for row in &own {
+        if let Some(graph) = row.graph {
+            put(row.transport, false, (row.bytes as f64, graph.median));
         }
     }
-    for peer in &report.peers.rows {
-        let same = |row: &&Row| row.operation == peer.operation && row.batch == peer.batch;
-        if let Some(row) = report.rows.iter().find(same) {
-            let point = (row.bytes as f64, peer.graph.median);
-            put(format!("{}, {}", peer.operation, peer.name), true, point);
+    for peer in report
+        .peers
+        .rows
+        .iter()
+        .filter(|peer| peer.operation == operation)
+    {
+        if let Some(row) = own.iter().find(|row| row.batch == peer.batch) {
+            put(&peer.name, true, (row.bytes as f64, peer.graph.median));
+        }
+    }
+    let sizes = || {
+        own.iter()
+            .filter(|row| row.graph.is_some())
+            .map(|row| row.bytes)
+    };
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| row.operation == Operation::Floor.name())
+    {
+        let Some(graph) = row.graph else { continue };
+        for end in [sizes().min(), sizes().max()].into_iter().flatten() {
+            put(
+                &format!("floor, {}", row.transport),
+                true,
+                (end as f64, graph.median),
+            );
         }
     }
     for line in &mut lines {
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
     lines
-}
-
-fn kibibytes(bytes: f64) -> String {
-    format!("{:.0}", bytes / 1024.0)
 }
 
 fn escaped(text: &str) -> String {
@@ -203,22 +267,23 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_and_transport_is_a_line_by_bytes() {
+    fn every_transport_is_a_line_by_bytes() {
         let report = report(&[
             ("push", 4096, Some(5.0)),
             ("pull", 2048, Some(6.0)),
             ("push", 1024, Some(4.0)),
         ]);
         let push = Line {
-            name: "gather, push".to_owned(),
+            name: "push".to_owned(),
             dashed: false,
             points: vec![(1024.0, 4.0), (4096.0, 5.0)],
         };
-        assert_eq!(lines(&report)[0], push);
+        assert_eq!(lines(&report, "gather")[0], push);
+        assert_eq!(lines(&report, "reduce"), []);
         let svg = draw(&report).unwrap();
         assert_eq!(svg.matches("<polyline").count(), 2);
-        // 1 KiB is at the left edge; 4 µs of 10 lie two fifths up.
-        assert!(svg.contains("points=\"60.0,250.0 570.0,215.0\""), "{svg}");
+        // 1 KiB is at the left edge; 4 µs, of 4 to 8, is at the bottom.
+        assert!(svg.contains("points=\"60.0,350.0 550.0,253.4\""), "{svg}");
         assert!(svg.contains("A&amp;B") && svg.ends_with("</svg>\n"));
     }
 
@@ -241,11 +306,16 @@ mod tests {
             graph,
             blocking: None,
         });
-        let drawn = lines(&report);
+        let drawn = lines(&report, "gather");
         let of = |name: &str| drawn.iter().find(|line| line.name == name).unwrap();
         assert_eq!(of("floor, push").points, [(1024.0, 4.0), (4096.0, 4.0)]);
-        assert_eq!(of("gather, other").points, [(1024.0, 5.0)]);
-        assert!(of("gather, other").dashed && !of("gather, push").dashed);
+        assert_eq!(of("other").points, [(1024.0, 5.0)]);
+        assert!(of("other").dashed && !of("push").dashed);
+    }
+
+    #[test]
+    fn names_do_not_cover_one_another() {
+        assert_eq!(apart(&[100.0, 98.0, 300.0]), [113.0, 98.0, 300.0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A pool's memory on this rank, and what this rank may touch at its peers.
 
+use core::mem::offset_of;
 use std::os::fd::OwnedFd;
 
 use crate::driver::Device;
@@ -234,6 +235,21 @@ impl Memory {
             }
         }
         Ok(())
+    }
+
+    /// Sets the epoch of channel `index`. Its ranges are at rest.
+    pub(super) fn set_epoch(&self, index: usize, epoch: u64) -> Result<()> {
+        let place = offset_of!(LocalBlock, epoch);
+        self.local.write(index, place, &epoch.to_le_bytes())
+    }
+
+    /// Zeroes what channel `index` keeps of its operations, as it was after the allocation. Its ranges are at rest. Staged
+    /// payload stays: nothing reads it before a peer has written it anew.
+    pub(super) fn clear(&self, index: usize) -> Result<()> {
+        let local = self.local.range(index)?.bytes();
+        self.local.fill(index, 0, 0, local)?;
+        let signal = self.signal.range(index)?.bytes();
+        self.signal.fill(index, 0, 0, signal)
     }
 
     /// Unmaps peers' memory. What fails stays, and a later call goes on there.

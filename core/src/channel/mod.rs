@@ -12,6 +12,7 @@ mod prepare;
 mod ranges;
 mod reset;
 mod scope;
+mod self_test;
 mod shared;
 
 pub use contract::Contract;

@@ -32,7 +32,8 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] with the phase and every refusing rank's words; then nothing is left behind on any rank.
+    /// [`Error::Setup`] with the phase and every refusing rank's words; then nothing is left behind on any rank. The last
+    /// phase is a first use of every path between the ranks; its words name what usually breaks one.
     /// [`Error::Timeout`] and [`Error::Bootstrap`] when the ranks did not reach one another.
     pub fn create(device: &Device, group: Group, contract: &Contract) -> Result<Self> {
         let world = group.world();
@@ -107,9 +108,16 @@ impl Pool {
                 memory: Some(memory),
             }),
         };
-        Ok(Self {
+        let pool = Self {
             shared: Arc::new(shared),
-        })
+        };
+        if let Err(error) = pool.self_test() {
+            if let Err(left) = pool.close() {
+                log::error!("after a failed self test: {left}");
+            }
+            return Err(error);
+        }
+        Ok(pool)
     }
 
     /// The ranks.

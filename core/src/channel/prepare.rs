@@ -1,6 +1,5 @@
 //! Preparing channels: the one collective step before ranks use and capture them without another word to each other.
 
-use core::mem::offset_of;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -9,16 +8,14 @@ use crate::error::{Error, Result};
 use crate::group::Rank;
 use crate::group::wire::{Reader, Writer};
 use crate::hash::Fnv1a;
-use crate::layout::LocalBlock;
 
 use super::agreement::Failures;
-use super::header::Source;
 use super::lane::Lane;
 use super::pool::{Pool, settle};
 use super::shared::{Phase, State};
 
 /// Epoch of a channel's first operation. Zero and one are no epochs: zeroed lines never agree with anything.
-const FIRST_EPOCH: u64 = 2;
+pub(super) const FIRST_EPOCH: u64 = 2;
 /// Longest channel name, in bytes.
 const MAX_NAME: usize = 200;
 
@@ -102,20 +99,9 @@ impl Pool {
         // Zero would say "no channel".
         let channel = Fnv1a::new().text(&name).finish().max(1);
         memory.announce(index, channel, &shared.cut, &shared.group)?;
-        let epoch = FIRST_EPOCH.to_le_bytes();
-        memory
-            .local
-            .write(index, offset_of!(LocalBlock, epoch), &epoch)?;
-        let source = Source {
-            group: &shared.group,
-            contract: &shared.contract,
-            cut: &shared.cut,
-            memory,
-            peers: &shared.peers,
-            page: &shared.page,
-        };
+        memory.set_epoch(index, FIRST_EPOCH)?;
         Ok(Lane {
-            header: source.header(index, channel)?,
+            header: shared.source(memory).header(index, channel)?,
             index,
             name,
             scoped: AtomicBool::new(false),

@@ -15,6 +15,7 @@ use crate::group::Group;
 use crate::health::{FaultReport, HealthPage, Slip};
 
 use super::contract::Contract;
+use super::header::Source;
 use super::kernels::Kernels;
 use super::lane::Lane;
 use super::memory::{Cut, Memory, PeerMemory};
@@ -90,6 +91,18 @@ impl Shared {
         let record = self.page.record(lane.index, slip)?;
         let warning = matches!(slip, Slip::Warning);
         Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning, self.page.clock())))
+    }
+
+    /// What headers are made from.
+    pub(super) fn source<'a>(&'a self, memory: &'a Memory) -> Source<'a> {
+        Source {
+            group: &self.group,
+            contract: &self.contract,
+            cut: &self.cut,
+            memory,
+            peers: &self.peers,
+            page: &self.page,
+        }
     }
 
     /// Waits until nothing of this rank runs on the device. Bounded by half of the group's timeout, so that the verdict
