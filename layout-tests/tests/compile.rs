@@ -1,4 +1,4 @@
-//! Programs that must not compile: the mistakes that types rule out.
+//! Programs that must not compile: the mistakes that types rule out, and proofs with one number changed.
 
 #[test]
 fn mistakes_that_types_rule_out_do_not_compile() {
@@ -13,5 +13,22 @@ fn mistakes_that_types_rule_out_do_not_compile() {
         "slot_from_integer",
     ] {
         programs.compile_fail(format!("tests/compile/{mistake}.rs"));
+    }
+}
+
+#[test]
+fn proofs_fail_when_a_number_is_changed() {
+    let programs = trybuild::TestCases::new();
+    for change in [
+        "binding_of_another_alignment",
+        "binding_of_another_size",
+        "binding_of_another_value",
+        "binding_of_other_offsets",
+        "binding_with_a_field_untold",
+        "binding_with_a_value_untold",
+        "layout_with_a_number_changed",
+        "shared_struct_with_a_number_changed",
+    ] {
+        programs.compile_fail(format!("tests/compile/{change}.rs"));
     }
 }

@@ -77,3 +77,37 @@ fn every_cubin_holds_the_kernels_of_its_ptx_and_no_others() {
         }
     }
 }
+
+#[test]
+fn a_block_of_another_size_is_noticed() {
+    for image in Image::all() {
+        // The witness has no kernels.
+        let Some(&entry) = image.entries.first() else {
+            continue;
+        };
+        let right = block_bytes(entry);
+        let ptx = image
+            .ptx
+            .replace(&format!("[{right}]"), &format!("[{}]", right + 4));
+        let entries = ptx::entries(&ptx).expect("the form is as it was");
+        assert_eq!(entries[0].parameters, [right + 4], "{entry}");
+        for file in image.cubins {
+            // Ordinal 0 at offset 0: the size follows, above 18 bits of other facts.
+            let record = [4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let places = file.bytes.windows(record.len()).enumerate();
+            let places = places.filter(|(_, window)| *window == record);
+            let mut other = file.bytes.to_vec();
+            for (at, _) in places {
+                other[at + record.len() + 2] ^= 4;
+            }
+            let cubin = Cubin::parse(&other).expect("the rest of the file is as it was");
+            let found = cubin.parameters(entry).expect("the form is as it was");
+            assert_eq!(
+                found[0].size as usize,
+                right ^ 1,
+                "{entry} in sm_{}",
+                file.sm
+            );
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::fmt;
 
-use crate::types::CUresult;
+use crate::generated::values::CUresult;
 
 /// What to do about `CUDA_ERROR_STUB_LIBRARY` (34), whichever call gives it.
 pub const STUB_LIBRARY_ADVICE: &str = "libcuda.so.1 is the CUDA toolkit's link-time stub, not a driver: take the toolkit's \

@@ -16,11 +16,18 @@ compile_error!(
     "slabfence needs 64-bit Linux: it shares device memory through POSIX file descriptors, and the layouts here are those of that platform"
 );
 
+#[macro_use]
+mod macros;
+
 mod error;
+// Compared byte for byte with what the generator writes.
+#[rustfmt::skip]
+mod generated;
 mod loader;
 mod table;
 mod types;
 
 pub use error::{LoadError, MissingSymbol, STUB_LIBRARY_ADVICE};
+pub use generated::{types::*, values::*};
 pub use table::{Api, SYMBOLS, Symbol, pfn};
 pub use types::*;

@@ -1,7 +1,7 @@
 //! Finding a driver and filling the table from it.
 
 use core::any::Any;
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
 use core::ptr;
 use std::error::Error;
@@ -10,8 +10,11 @@ use std::sync::Arc;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::error::LoadError;
+use crate::generated::functions::PFN_cuGetProcAddress_v12000;
+use crate::generated::values::{
+    CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult,
+};
 use crate::table::{Api, pfn};
-use crate::types::{CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult};
 
 /// The one name the driver is opened by. `libcuda.so` is not tried: it is what a toolkit calls its
 /// stub.
@@ -22,13 +25,7 @@ const LIBRARY: &str = "libcuda.so.1";
 const RTLD_NODELETE: c_int = 0x1000;
 
 /// `cuGetProcAddress_v2`, the only entry of a driver that is looked up by its bare name.
-type GetProcAddress = unsafe extern "C" fn(
-    symbol: *const c_char,
-    function: *mut *mut c_void,
-    version: c_int,
-    flags: CUdriverProcAddress_flags,
-    status: *mut CUdriverProcAddressQueryResult,
-) -> CUresult;
+type GetProcAddress = PFN_cuGetProcAddress_v12000;
 
 impl Api {
     /// Opens this machine's driver, `libcuda.so.1`, and fills the table from it. The library stays

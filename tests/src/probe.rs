@@ -5,7 +5,7 @@ use slabfence::layout::{DeviceStruct, Field};
 use slabfence_emu::{Machine, Profile};
 
 const PTX: &str = "
-.version 8.0
+.version 7.0
 .target sm_80
 .address_size 64
 

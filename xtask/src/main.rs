@@ -1,10 +1,24 @@
 //! Code generation of slabfence: what is generated is checked in, and `--check` proves that it is up to date.
 
+#![cfg_attr(
+    not(feature = "library"),
+    expect(
+        dead_code,
+        reason = "without the library there is one task, which needs only some of what is shared"
+    )
+)]
+
+#[cfg(feature = "library")]
 mod abi;
+mod bindings;
+#[cfg(feature = "library")]
 mod image;
+#[cfg(feature = "library")]
 mod kernels;
+#[cfg(feature = "library")]
 mod manifest;
 mod output;
+#[cfg(feature = "library")]
 mod scan;
 mod toolchain;
 
@@ -14,6 +28,7 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   abi [--check]            write kernels/abi.cuh from slabfence::layout, or fail when it is out of date
+  bindings [--check]       write sys/src/generated from the driver's headers, or fail when it is out of date
   kernels [--check]        build kernels/*.cu into ptx/, or fail when ptx/ is not what they build to
   kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them";
 
@@ -21,10 +36,17 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
+        #[cfg(feature = "library")]
         ["abi"] => abi::write(),
+        #[cfg(feature = "library")]
         ["abi", "--check"] => abi::check(),
+        ["bindings"] => bindings::write(),
+        ["bindings", "--check"] => bindings::check(),
+        #[cfg(feature = "library")]
         ["kernels"] => kernels::write(),
+        #[cfg(feature = "library")]
         ["kernels", "--check"] => kernels::check(),
+        #[cfg(feature = "library")]
         ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,4 +1,4 @@
-//! The CUDA compilers that build the kernels: pinned wheels in a git-ignored folder, installed on first use.
+//! The CUDA compilers that build the kernels, and the driver's headers: pinned wheels in a git-ignored folder, installed on first use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -20,16 +20,29 @@ pub struct Toolchain {
     bin: PathBuf,
 }
 
+/// The folder of `cuda.h` and `cudaTypedefs.h`.
+pub fn headers() -> Result<PathBuf> {
+    Ok(packages()?.join("nvidia/cu13/include"))
+}
+
+/// Where the pinned wheels are: in `.cuda/`, once what is missing has been installed.
+fn packages() -> Result<PathBuf> {
+    let venv = root().join(".cuda");
+    if !complete(&venv) {
+        install(&venv)?;
+    }
+    site_packages(&venv)
+        .filter(|_| complete(&venv))
+        .ok_or_else(|| {
+            "pip succeeded, yet the wheels are not in .cuda/: delete that folder and try again"
+                .to_owned()
+        })
+}
+
 impl Toolchain {
     /// Finds the pinned wheels in `.cuda/`, installing what is missing.
     pub fn locate() -> Result<Self> {
-        let venv = root().join(".cuda");
-        if !complete(&venv) {
-            install(&venv)?;
-        }
-        let packages = site_packages(&venv).filter(|_| complete(&venv)).ok_or(
-            "pip succeeded, yet the wheels are not in .cuda/: delete that folder and try again",
-        )?;
+        let packages = packages()?;
         host_compiler()?;
         Ok(Self {
             bin: packages.join("nvidia/cu13/bin"),

@@ -254,14 +254,14 @@ fn copy_node(copy: &CUDA_MEMCPY3D) -> CopyNode {
         copy.srcMemoryType,
         number(copy.srcHost),
         copy.srcDevice,
-        number(copy.srcArray),
+        number(copy.srcArray.as_ptr()),
         copy.srcPitch,
     );
     let mut to = end(
         copy.dstMemoryType,
         number(copy.dstHost),
         copy.dstDevice,
-        number(copy.dstArray),
+        number(copy.dstArray.as_ptr()),
         copy.dstPitch,
     );
     let skip = |end: &mut CopyEnd, x: usize, y: usize, z: usize, height: usize| {

@@ -1,5 +1,7 @@
 //! The private entries of the table, which only slabfence's emulated driver has.
 
+use crate::generated::values::CUresult;
+
 open_enum! {
     /// What an announced range of device memory is for.
     RangeKind: u32 {
@@ -40,6 +42,12 @@ pub struct RangeNote {
     /// Identity of the channel.
     pub channel: u64,
 }
+
+/// `slabfenceEmuVersion`: which emulated driver it is.
+pub(crate) type EmuVersion = unsafe extern "C" fn() -> u32;
+
+/// `slabfenceEmuAnnounceRange`: what a range of memory is for.
+pub(crate) type EmuAnnounceRange = unsafe extern "C" fn(note: *const RangeNote) -> CUresult;
 
 impl RangeNote {
     /// "No slot" in [`RangeNote::slot`], "no single writer" in [`RangeNote::source`].

@@ -1,60 +1,18 @@
-//! Opaque handles, and what the driver says about using one from several threads.
+//! What the driver says about using a handle from several threads, and the streams that always are.
 
 use core::ffi::c_void;
 use core::ptr::without_provenance_mut;
 
-handle! {
-    /// A context.
-    CUcontext
-}
-handle! {
-    /// A stream. A handle's value is reused after the stream is destroyed: it does not identify a
-    /// stream over time.
-    CUstream
-}
-handle! {
-    /// An event.
-    CUevent
-}
-handle! {
-    /// A loaded module.
-    CUmodule
-}
-handle! {
-    /// A kernel of a module, bound to that module's context.
-    CUfunction
-}
-handle! {
-    /// A kernel of a library, bound to no context.
-    CUkernel
-}
-handle! {
-    /// A graph template. It may move to another thread, but two must not use it at once:
-    ///
-    /// ```compile_fail,E0277
-    /// fn shared<T: Sync>() {}
-    /// shared::<slabfence_sys::CUgraph>();
-    /// ```
-    CUgraph
-}
-handle! {
-    /// A node of a graph. Valid as long as its graph.
-    CUgraphNode
-}
-handle! {
-    /// An executable graph.
-    CUgraphExec
-}
-handle! {
-    /// A reference-counted object of the user's that graphs can own.
-    CUuserObject
-}
+use crate::generated::types::{
+    CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUkernel, CUmodule,
+    CUstream, CUuserObject,
+};
 
 impl CUstream {
     /// The legacy default stream, by its explicit handle (`CU_STREAM_LEGACY`).
-    pub const LEGACY: Self = Self(without_provenance_mut::<c_void>(1));
+    pub const LEGACY: Self = Self::from_ptr(without_provenance_mut::<c_void>(1));
     /// The calling thread's default stream, by its explicit handle (`CU_STREAM_PER_THREAD`).
-    pub const PER_THREAD: Self = Self(without_provenance_mut::<c_void>(2));
+    pub const PER_THREAD: Self = Self::from_ptr(without_provenance_mut::<c_void>(2));
 }
 
 /// Handles whose driver calls may be made from any thread, and from several at once.

@@ -1,4 +1,4 @@
-//! How a C enum and a C handle are written in Rust, once each.
+//! How a C enum, a set of flags, a handle, an identity and a layout are written in Rust, once each.
 
 /// Declares an *open* C enum: any value a newer driver returns is representable, the ones named
 /// here have names.
@@ -18,6 +18,7 @@ macro_rules! open_enum {
             )*
 
             /// The name the driver's header gives this value, where this crate knows it.
+            #[allow(unreachable_patterns, reason = "the header has two names for some values: the first one counts")]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some(stringify!($constant)),)*
@@ -97,9 +98,18 @@ macro_rules! handle {
     };
 }
 
-/// Pins size and field offsets of a struct whose layout is the driver's. The numbers are those of
-/// CUDA 13.0's `cuda.h` on a 64-bit platform; a field added, removed, retyped or moved does not
-/// compile.
+/// Declares an identity that is an integer. How it prints is not declared with it: some are addresses.
+macro_rules! number {
+    ($(#[$meta:meta])* $name:ident: $repr:ty) => {
+        $(#[$meta])*
+        #[repr(transparent)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $repr);
+    };
+}
+
+/// Pins size and field offsets of a struct that another compiler lays out too. A field added, removed, retyped or moved
+/// does not compile.
 macro_rules! layout {
     ($name:ty: size $size:literal, align $align:literal $(, $field:ident @ $offset:literal)* $(,)?) => {
         const _: () = {

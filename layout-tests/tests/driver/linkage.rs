@@ -1,0 +1,15 @@
+//! What a witness of a driver's bindings must not bring along.
+
+use slabfence_layout_tests::elf::needed;
+
+#[test]
+fn the_other_binding_links_no_driver() {
+    let program = std::env::current_exe().unwrap();
+    let libraries = needed(&std::fs::read(program).unwrap()).unwrap();
+    assert!(
+        libraries.iter().any(|name| name.starts_with("libc.so")),
+        "{libraries:?}"
+    );
+    let cuda = |name: &&String| name.starts_with("libcu");
+    assert_eq!(libraries.iter().find(cuda), None, "{libraries:?}");
+}
