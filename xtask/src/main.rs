@@ -1,10 +1,12 @@
-//! Code generation of slabfence: what is generated is checked in, and `--check` proves that it is up to date.
+//! Tasks of slabfence's developers. What is generated is checked in, and `--check` proves that it is up to date.
 
 mod abi;
+mod emulator;
 mod image;
 mod kernels;
 mod manifest;
 mod output;
+mod programs;
 mod scan;
 mod toolchain;
 
@@ -15,7 +17,9 @@ usage: cargo xtask <task>
 
   abi [--check]            write kernels/abi.cuh from slabfence::layout, or fail when it is out of date
   kernels [--check]        build kernels/*.cu into ptx/, or fail when ptx/ is not what they build to
-  kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them";
+  kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them
+  emulator --out DIR       build the emulated driver and put it into DIR, a folder of its own, as libcuda.so.1
+  programs                 run other people's programs on the emulated driver";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +30,8 @@ fn main() -> ExitCode {
         ["kernels"] => kernels::write(),
         ["kernels", "--check"] => kernels::check(),
         ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
+        ["emulator", "--out", directory] => emulator::install(directory.as_ref()),
+        ["programs"] => programs::check(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
