@@ -84,6 +84,7 @@ impl Opened {
         let cuda = format!("CUDA {}.{}", version / 1000, version % 1000 / 10);
         match &self.machine {
             Some(machine) => format!("EMULATED {}, as {cuda}", machine.profile().name),
+            None if self.driver.is_emulated() => format!("EMULATED libcuda.so.1, as {cuda}"),
             None => format!("libcuda.so.1, {cuda}"),
         }
     }

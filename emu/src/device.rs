@@ -1,5 +1,6 @@
 //! Devices, their primary contexts, and what each host thread has current.
 
+use std::collections::BTreeMap;
 use std::thread::ThreadId;
 
 use slabfence_sys::{CUgraphEdgeData, CUgraphNode};
@@ -8,6 +9,7 @@ use crate::code::{Code, Status};
 use crate::engine::OpId;
 use crate::handle::{self, Kind};
 use crate::machine::State;
+use crate::settings::Settings;
 
 /// One device with its primary context.
 #[derive(Debug, Default)]
@@ -18,6 +20,10 @@ pub(crate) struct Device {
     pub(crate) context: u64,
     /// What broke the context. Every call on it answers this.
     pub(crate) error: Option<Code>,
+    /// What its memory pool was told, by attribute.
+    pub(crate) pool: BTreeMap<u32, u64>,
+    /// What its context was told.
+    pub(crate) settings: Settings,
 }
 
 /// Which calls a thread or a capture forbids (the driver's capture modes).
@@ -99,6 +105,19 @@ impl State {
         handle::handle(Kind::Context, self.slot, u64::from(device) + 1)
     }
 
+    /// The handle of a device's memory pool.
+    pub(crate) fn pool_handle(&self, device: u32) -> u64 {
+        handle::handle(Kind::Pool, self.slot, u64::from(device) + 1)
+    }
+
+    /// The device of a memory pool.
+    pub(crate) fn pool_device(&self, pool: u64) -> Status<u32> {
+        self.ready()?;
+        let number = handle::number(Kind::Pool, self.slot, pool).ok_or(Code::INVALID_VALUE)?;
+        let device = number.checked_sub(1).ok_or(Code::INVALID_VALUE)?;
+        self.device(device as i32).map_err(|_| Code::INVALID_VALUE)
+    }
+
     /// The device of a context that exists.
     pub(crate) fn context_device(&self, context: u64) -> Status<u32> {
         let number =
@@ -144,6 +163,10 @@ impl State {
         if found.retained == 0 {
             found.context += 1;
             found.error = None;
+            // Flags are set before there is a context, and stay.
+            let flags = found.settings.flags;
+            found.settings = Settings::default();
+            found.settings.flags = flags;
         }
         found.retained += 1;
         self.context_handle(device)

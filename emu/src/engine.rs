@@ -14,6 +14,7 @@ use crate::code::Code;
 use crate::faults;
 use crate::host;
 use crate::residency::{Residency, Turn};
+use crate::va::Kind;
 use crate::world::World;
 
 /// One operation, never reused.
@@ -52,6 +53,8 @@ pub(crate) enum Work {
     },
     /// Calls a host function.
     Host(Callback),
+    /// Frees an allocation.
+    Free(u64),
     /// Stamps an event with the time.
     Record(u64),
     /// Gives up a graph exec that was destroyed while it ran.
@@ -236,6 +239,11 @@ impl Engine {
             Work::Marker => {}
             Work::Kernel(launch) => return self.residency.admit(id, device, launch),
             Work::Host(callback) => return self.calls.push_back((callback, Some(id))),
+            Work::Free(base) => {
+                if let Err(code) = world.memory.free(base, Kind::Device) {
+                    log::warn!("emulator: freeing {base:#x} in stream order failed with {code:?}");
+                }
+            }
             Work::Record(event) => world.events.stamp(event, id, world.now),
             Work::Retire(exec) => self.calls.extend(
                 world

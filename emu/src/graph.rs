@@ -47,6 +47,8 @@ pub(crate) enum Task {
     },
     /// A host function.
     Host(Callback),
+    /// Nothing: joins what it depends on.
+    Empty,
     /// Waits for an event that something outside the graph records.
     Wait(u64),
 }
@@ -79,7 +81,7 @@ impl Task {
                 count,
             },
             Task::Host(callback) => Work::Host(callback),
-            Task::Wait(_) => Work::Marker,
+            Task::Empty | Task::Wait(_) => Work::Marker,
         }
     }
 }
@@ -107,7 +109,10 @@ pub(crate) struct Graph {
     pub(crate) capture: Option<u64>,
 }
 
+#[derive(Clone)]
 struct ExecNode {
+    /// The node of the graph that it was made from.
+    node: u64,
     task: Task,
     after: Vec<usize>,
 }
@@ -217,6 +222,7 @@ impl Graphs {
         let mut nodes = Vec::new();
         for &node in &graph.nodes {
             nodes.push(ExecNode {
+                node,
                 task: self.nodes.get(node)?.task.clone(),
                 after: Vec::new(),
             });
@@ -231,6 +237,41 @@ impl Graphs {
             objects,
             last: None,
         }))
+    }
+
+    /// `cuGraphExecKernelNodeSetParams`: what the kernel of a node is in later launches of an exec.
+    pub(crate) fn set_kernel(&mut self, exec: u64, node: u64, task: KernelTask) -> Status {
+        let exec = self.execs.get_mut(exec)?;
+        // Launches that are under way keep the nodes as they were.
+        let mut nodes = exec.nodes.to_vec();
+        let found = nodes.iter_mut().find(|found| found.node == node);
+        let Some(Task::Kernel(kernel)) = found.map(|found| &mut found.task) else {
+            return Err(Code::INVALID_VALUE);
+        };
+        *kernel = task;
+        exec.nodes = nodes.into();
+        Ok(())
+    }
+
+    /// `cuGraphClone`: the same nodes, edges and references in a graph of its own.
+    pub(crate) fn duplicate(&mut self, graph: u64) -> Status<u64> {
+        let from = self.graphs.get(graph)?;
+        if from.capture.is_some() {
+            return Err(Code::INVALID_VALUE);
+        }
+        let (nodes, edges, objects) =
+            (from.nodes.clone(), from.edges.clone(), from.objects.clone());
+        let copy = self.graphs.insert(Graph::default());
+        let mut of = BTreeMap::new();
+        for node in nodes {
+            let task = self.nodes.get(node)?.task.clone();
+            of.insert(node, self.add(copy, task, &[])?);
+        }
+        self.objects.retain_all(&objects);
+        let made = self.graphs.get_mut(copy)?;
+        made.edges = edges.iter().map(|(from, to)| (of[from], of[to])).collect();
+        made.objects = objects;
+        Ok(copy)
     }
 
     /// Whether an exec lives.

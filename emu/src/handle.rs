@@ -18,6 +18,7 @@ pub(crate) enum Kind {
     Node,
     Exec,
     UserObject,
+    Pool,
 }
 
 /// The handle of object `number` of a kind. Never null, and far from any address.

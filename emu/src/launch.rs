@@ -58,8 +58,7 @@ impl State {
         if !within(grid, [i32::MAX as u32, 65535, 65535]) || !within(block, [1024, 1024, 64]) {
             return Err(Code::INVALID_VALUE);
         }
-        let statically = found.kernel.static_shared_bytes();
-        if shared > SHARED_LIMIT.saturating_sub(statically) {
+        if shared > found.dynamic_shared {
             return Err(Code::INVALID_VALUE);
         }
         let launch = Launch {

@@ -8,7 +8,7 @@
 //! and an engine that executes a graph of operations when it is told to.
 //!
 //! What is not emulated is absent from the table rather than faked: binaries (PTX text only), peer access by context,
-//! memory pools, arrays, child graphs, programmatic overlap of kernels.
+//! memory pools but the default ones, arrays, child graphs, programmatic overlap of kernels.
 
 mod callback;
 mod capture;
@@ -29,6 +29,7 @@ mod occupancy;
 mod profile;
 mod residency;
 mod runner;
+mod settings;
 mod slots;
 mod stream;
 mod translation;
@@ -37,5 +38,7 @@ mod va;
 mod vmm;
 mod world;
 
+#[doc(hidden)]
+pub use ffi::entry;
 pub use machine::{Live, Machine, MachineError};
 pub use profile::Profile;

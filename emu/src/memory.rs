@@ -1,6 +1,6 @@
 //! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory, module globals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use slabfence_sys::{RangeKind, RangeNote};
 
@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     pub(crate) capacity: u64,
     /// Granularity of physical allocations, bytes.
     pub(crate) granularity: u64,
+    /// Allocations that an operation will free.
+    leaving: BTreeSet<u64>,
     /// Ranges that the library named through its private entry, by base.
     announced: BTreeMap<u64, RangeNote>,
 }
@@ -41,6 +43,7 @@ impl Memory {
             used: vec![0; devices as usize],
             capacity,
             granularity,
+            leaving: BTreeSet::new(),
             announced: BTreeMap::new(),
         })
     }
@@ -120,6 +123,22 @@ impl Memory {
         Ok(base)
     }
 
+    /// Notes that an operation will free an allocation; refuses one that has such an operation already.
+    pub(crate) fn leave(&mut self, base: u64) -> Status {
+        let mine = self.map.at(base);
+        mine.filter(|range| range.kind == Kind::Device)
+            .ok_or(Code::INVALID_VALUE)?;
+        match self.leaving.insert(base) {
+            true => Ok(()),
+            false => Err(Code::INVALID_VALUE),
+        }
+    }
+
+    /// Whether an operation will free this allocation.
+    pub(crate) fn is_leaving(&self, base: u64) -> bool {
+        self.leaving.contains(&base)
+    }
+
     /// Frees what [`Memory::alloc`] or [`Memory::host_alloc`] gave: exactly that pointer, and of that kind.
     pub(crate) fn free(&mut self, base: u64, kind: Kind) -> Status {
         self.map
@@ -129,6 +148,7 @@ impl Memory {
         let Some(range) = self.map.remove(base) else {
             return Err(Code::INVALID_VALUE);
         };
+        self.leaving.remove(&base);
         let whole = range.len.next_multiple_of(PAGE);
         if !kind.is_host() {
             self.used[range.device as usize] -= whole;

@@ -4,10 +4,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::process::getpid;
 
 use crate::code::{Code, Status};
 use crate::device::Thread;
@@ -21,14 +23,24 @@ pub(crate) const COUNT: usize = 8;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 enum Slot {
+    /// No machine has been here: nobody has called `cuInit`.
+    Unused,
     Free,
     Taken(Arc<Shared>),
     /// The machine is gone, but somebody can still call its functions: another machine here would get the calls.
     Left,
 }
 
-static SLOTS: Mutex<[Slot; COUNT]> = Mutex::new([const { Slot::Free }; COUNT]);
+static SLOTS: Mutex<[Slot; COUNT]> = Mutex::new([const { Slot::Unused }; COUNT]);
 static FREED: Condvar = Condvar::new();
+/// The process whose machines these are, 0 before there was one.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+/// Whether this is a child that was forked after a machine was made: it has the machine's memory and not its threads.
+fn forked() -> bool {
+    let process = PROCESS.load(Ordering::Relaxed);
+    process != 0 && process != getpid().as_raw_pid()
+}
 
 fn slots() -> MutexGuard<'static, [Slot; COUNT]> {
     SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -68,10 +80,18 @@ impl Drop for Lease {
 pub(crate) fn claim(
     make: impl FnOnce(usize) -> Result<Arc<Shared>, Errno>,
 ) -> Result<(Arc<Lease>, Arc<Shared>), MachineError> {
+    if forked() {
+        let why = "a forked child cannot make one after its parent did".to_owned();
+        return Err(MachineError::Host(why));
+    }
+    PROCESS.store(getpid().as_raw_pid(), Ordering::Relaxed);
     let deadline = Instant::now() + PATIENCE;
     let mut all = slots();
     let index = loop {
-        if let Some(index) = all.iter().position(|slot| matches!(slot, Slot::Free)) {
+        if let Some(index) = all
+            .iter()
+            .position(|slot| matches!(slot, Slot::Unused | Slot::Free))
+        {
             break index;
         }
         let left = deadline
@@ -131,9 +151,14 @@ pub(crate) fn refuse_calls_here() {
 
 /// Runs the body of a driver function on the machine of a slot; gives the driver's code, 0 for success.
 pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status) -> u32 {
+    // Before any lock: a thread that the child does not have may have held it when the process forked.
+    if forked() {
+        return Code::NOT_INITIALIZED.0;
+    }
     let shared = match &slots()[index] {
         Slot::Taken(shared) => shared.clone(),
-        _ => return Code::DEINITIALIZED.0,
+        Slot::Unused => return Code::NOT_INITIALIZED.0,
+        Slot::Free | Slot::Left => return Code::DEINITIALIZED.0,
     };
     if CALLS_BACK.get() {
         shared
@@ -143,7 +168,8 @@ pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status)
         return Code::NOT_PERMITTED.0;
     }
     let run = || {
-        THREADS.with_borrow_mut(|threads| {
+        let with = |threads: &RefCell<Vec<(u64, Thread)>>| {
+            let threads = &mut *threads.borrow_mut();
             let at = threads
                 .iter()
                 .position(|(id, _)| *id == shared.id)
@@ -160,7 +186,9 @@ pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status)
             let result = body(&mut call);
             shared.kick(call.split().0);
             result
-        })
+        };
+        // A thread that ends may call from a destructor, when what is kept about it is gone already.
+        THREADS.try_with(with).unwrap_or(Err(Code::DEINITIALIZED))
     };
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => 0,

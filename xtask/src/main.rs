@@ -1,4 +1,4 @@
-//! Code generation of slabfence: what is generated is checked in, and `--check` proves that it is up to date.
+//! Tasks of slabfence's developers. What is generated is checked in, and `--check` proves that it is up to date.
 
 #![cfg_attr(
     not(feature = "library"),
@@ -11,6 +11,7 @@
 #[cfg(feature = "library")]
 mod abi;
 mod bindings;
+mod emulator;
 #[cfg(feature = "library")]
 mod image;
 #[cfg(feature = "library")]
@@ -18,6 +19,7 @@ mod kernels;
 #[cfg(feature = "library")]
 mod manifest;
 mod output;
+mod programs;
 #[cfg(feature = "library")]
 mod scan;
 mod toolchain;
@@ -30,7 +32,9 @@ usage: cargo xtask <task>
   abi [--check]            write kernels/abi.cuh from slabfence::layout, or fail when it is out of date
   bindings [--check]       write sys/src/generated from the driver's headers, or fail when it is out of date
   kernels [--check]        build kernels/*.cu into ptx/, or fail when ptx/ is not what they build to
-  kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them";
+  kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them
+  emulator --out DIR       build the emulated driver and put it into DIR, a folder of its own, as libcuda.so.1
+  programs                 run other people's programs on the emulated driver";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
         ["kernels", "--check"] => kernels::check(),
         #[cfg(feature = "library")]
         ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
+        ["emulator", "--out", directory] => emulator::install(directory.as_ref()),
+        ["programs"] => programs::check(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

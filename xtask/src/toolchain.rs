@@ -28,11 +28,12 @@ pub fn headers() -> Result<PathBuf> {
 /// Where the pinned wheels are: in `.cuda/`, once what is missing has been installed.
 fn packages() -> Result<PathBuf> {
     let venv = root().join(".cuda");
-    if !complete(&venv) {
-        install(&venv)?;
+    if !has(&venv, &WHEELS) {
+        println!("installing the CUDA 13.0 compilers into .cuda/ (about 100 MB to download)");
+        install(&venv, &WHEELS)?;
     }
     site_packages(&venv)
-        .filter(|_| complete(&venv))
+        .filter(|_| has(&venv, &WHEELS))
         .ok_or_else(|| {
             "pip succeeded, yet the wheels are not in .cuda/: delete that folder and try again"
                 .to_owned()
@@ -67,6 +68,18 @@ impl Toolchain {
     }
 }
 
+/// A Python that has this package, of exactly this version, beside the compilers.
+pub fn python(package: (&str, &str)) -> Result<PathBuf> {
+    let venv = root().join(".cuda");
+    if !has(&venv, &[package]) {
+        install(&venv, &[package])?;
+    }
+    match has(&venv, &[package]) {
+        true => Ok(venv.join("bin/python3")),
+        false => Err(format!("pip succeeded, yet {} is not in .cuda/", package.0)),
+    }
+}
+
 /// Runs a command to its end; a failure shows what it wrote.
 pub fn run(command: &mut Command) -> Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
@@ -84,12 +97,12 @@ pub fn run(command: &mut Command) -> Result<Output> {
     ))
 }
 
-/// Whether exactly the pinned versions are installed.
-fn complete(venv: &Path) -> bool {
+/// Whether exactly these versions are installed.
+fn has(venv: &Path, wheels: &[(&str, &str)]) -> bool {
     let Some(packages) = site_packages(venv) else {
         return false;
     };
-    WHEELS.iter().all(|(name, version)| {
+    wheels.iter().all(|(name, version)| {
         let record = format!("{}-{version}.dist-info", name.replace('-', "_"));
         packages.join(record).is_dir()
     })
@@ -103,8 +116,7 @@ fn site_packages(venv: &Path) -> Option<PathBuf> {
         .find(|path| path.is_dir())
 }
 
-fn install(venv: &Path) -> Result<()> {
-    println!("installing the CUDA 13.0 compilers into .cuda/ (about 100 MB to download)");
+fn install(venv: &Path, wheels: &[(&str, &str)]) -> Result<()> {
     run(Command::new("python3").args(["-m", "venv"]).arg(venv)).map_err(|e| {
         format!(
             "{e}\na Python virtual environment is needed: on Debian, `apt-get install python3-venv`"
@@ -118,7 +130,8 @@ fn install(venv: &Path) -> Result<()> {
         "--no-deps",
         "--disable-pip-version-check",
     ]);
-    pip.args(WHEELS.map(|(name, version)| format!("{name}=={version}")));
+    let pinned = wheels.iter();
+    pip.args(pinned.map(|(name, version)| format!("{name}=={version}")));
     run(&mut pip).map(drop)
 }
 

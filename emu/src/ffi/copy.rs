@@ -13,17 +13,17 @@ use crate::slots::Call;
 
 /// One copy: both addresses, and which of them must be memory of the machine.
 #[derive(Clone, Copy)]
-struct Copy {
-    to: u64,
-    from: u64,
-    len: u64,
-    device_to: bool,
-    device_from: bool,
+pub(super) struct Copy {
+    pub(super) to: u64,
+    pub(super) from: u64,
+    pub(super) len: u64,
+    pub(super) device_to: bool,
+    pub(super) device_from: bool,
 }
 
 impl Copy {
     /// A copy that the call's arguments describe, checked against what is mapped now.
-    fn check(self, state: &crate::machine::State, device: u32) -> Status<Task> {
+    pub(super) fn check(self, state: &crate::machine::State, device: u32) -> Status<Task> {
         let memory = &state.memory;
         if self.to == 0 || self.from == 0 {
             return Err(Code::INVALID_VALUE);
@@ -46,7 +46,7 @@ impl Copy {
     }
 
     /// A copy that is done when the call returns: in order with the legacy stream.
-    fn now(self, call: &mut Call<'_>) -> Status {
+    pub(super) fn now(self, call: &mut Call<'_>) -> Status {
         let (state, thread) = call.split();
         let device = state.working(thread)?;
         let task = self.check(state, device)?;
@@ -59,7 +59,7 @@ impl Copy {
     }
 
     /// A copy in stream order. Pageable host memory is read before the call returns, and is written before it returns.
-    fn later(self, call: &mut Call<'_>, stream: CUstream) -> Status {
+    pub(super) fn later(self, call: &mut Call<'_>, stream: CUstream) -> Status {
         let (state, thread) = call.split();
         let index = state.stream(thread, handle(stream.as_ptr()))?;
         if self.len == 0 {
@@ -104,7 +104,7 @@ impl Copy {
     }
 }
 
-fn fill(
+pub(super) fn fill(
     call: &mut Call<'_>,
     to: u64,
     element: [u8; 4],

@@ -17,7 +17,7 @@ use crate::launch::Geometry;
 use crate::slots::Call;
 
 /// Gives a list in the two-call way: its length when there is no array, else what fits, and how much that was.
-fn enumerate<T, const N: usize>(
+pub(super) fn enumerate<T, const N: usize>(
     arrays: [*mut T; N],
     count: *mut usize,
     rows: Vec<[T; N]>,
@@ -42,7 +42,7 @@ where
     put(count, room.min(rows.len()))
 }
 
-fn due(call: &mut Call<'_>, callbacks: impl IntoIterator<Item = Callback>) {
+pub(super) fn due(call: &mut Call<'_>, callbacks: impl IntoIterator<Item = Callback>) {
     call.split()
         .0
         .engine
@@ -50,7 +50,7 @@ fn due(call: &mut Call<'_>, callbacks: impl IntoIterator<Item = Callback>) {
         .extend(callbacks.into_iter().map(|callback| (callback, None)));
 }
 
-fn node(value: u64) -> CUgraphNode {
+pub(super) fn node(value: u64) -> CUgraphNode {
     CUgraphNode::from_ptr(raw(value))
 }
 
@@ -60,6 +60,31 @@ fn edges(call: &mut Call<'_>, graph: CUgraph) -> Status<Vec<[CUgraphNode; 2]>> {
     let found = state.graphs.graphs.get(handle(graph.as_ptr()))?;
     let ends = found.edges.iter();
     Ok(ends.map(|&(from, to)| [node(from), node(to)]).collect())
+}
+
+/// The launch that a kernel node's parameters describe.
+pub(super) fn kernel_task(
+    call: &mut Call<'_>,
+    params: CUDA_KERNEL_NODE_PARAMS_v2,
+) -> Status<KernelTask> {
+    let (state, thread) = call.split();
+    let current = state.working(thread)?;
+    let device = match params.ctx.is_null() {
+        true => current,
+        false => state.context_device(handle(params.ctx.as_ptr()))?,
+    };
+    let function = match params.func.is_null() {
+        true => handle(params.kern.as_ptr()),
+        false => handle(params.func.as_ptr()),
+    };
+    let block = parameters(state, function, params.kernelParams, params.extra)?;
+    let geometry = Geometry {
+        grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
+        block: [params.blockDimX, params.blockDimY, params.blockDimZ],
+        shared: params.sharedMemBytes,
+        cooperative: false,
+    };
+    state.kernel_task(function, device, geometry, block)
 }
 
 entries! {
@@ -107,6 +132,7 @@ entries! {
             Task::Copy { .. } => CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMCPY,
             Task::Fill { .. } => CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET,
             Task::Host(_) => CUgraphNodeType::CU_GRAPH_NODE_TYPE_HOST,
+            Task::Empty => CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY,
             Task::Wait(_) => CUgraphNodeType::CU_GRAPH_NODE_TYPE_WAIT_EVENT,
         })
     }
@@ -114,25 +140,12 @@ entries! {
     fn cuGraphAddKernelNode(call, to: *mut CUgraphNode, graph: CUgraph, dependencies: *const CUgraphNode, count: usize,
         params: *const CUDA_KERNEL_NODE_PARAMS_v2)
     {
-        let (state, thread) = call.split();
-        let current = state.working(thread)?;
         let params = get(params)?;
         if to.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        let device = match params.ctx.is_null() {
-            true => current,
-            false => state.context_device(handle(params.ctx.as_ptr()))?,
-        };
-        let function = if params.func.is_null() { params.kern.as_ptr() } else { params.func.as_ptr() };
-        let block = parameters(state, handle(function), params.kernelParams, params.extra)?;
-        let geometry = Geometry {
-            grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
-            block: [params.blockDimX, params.blockDimY, params.blockDimZ],
-            shared: params.sharedMemBytes,
-            cooperative: false,
-        };
-        let task = state.kernel_task(handle(function), device, geometry, block)?;
+        let task = kernel_task(call, params)?;
+        let (state, _) = call.split();
         let after: Vec<u64> = list(dependencies, count)?.iter().map(|node| handle(node.as_ptr())).collect();
         let added = state.graphs.add(handle(graph.as_ptr()), Task::Kernel(task), &after)?;
         put(to, node(added))

@@ -68,7 +68,7 @@ pub(super) fn parameters(
     Ok(block.into())
 }
 
-fn launch(
+pub(super) fn launch(
     call: &mut Call<'_>,
     function: CUfunction,
     geometry: Geometry,

@@ -8,6 +8,7 @@ use slabfence_sys::{
 
 use super::pointer::{address, put, put_if, raw};
 use crate::code::{Code, Status};
+use crate::machine::State;
 use crate::slots::Call;
 use crate::va::Kind;
 
@@ -23,12 +24,56 @@ fn free(call: &mut Call<'_>, base: u64, kind: Kind) -> Status {
         .filter(|range| range.kind == kind)
         .ok_or(Code::INVALID_VALUE)?
         .device;
+    if state.memory.is_leaving(base) {
+        return Err(Code::INVALID_VALUE);
+    }
     let of = if kind.is_host() { None } else { Some(owner) };
     let using = state.engine.outstanding(of);
     call.wait(&using);
     let (state, _) = call.split();
     state.memory.free(base, kind)?;
     state.whole(device)
+}
+
+/// Stores an attribute of the memory at an address.
+pub(super) fn attribute(
+    state: &State,
+    data: *mut c_void,
+    asked: CUpointer_attribute,
+    at: CUdeviceptr,
+) -> Status {
+    use CUpointer_attribute as P;
+    let range = state.memory.map.find(at.0).ok_or(Code::INVALID_VALUE)?;
+    match asked {
+        P::CU_POINTER_ATTRIBUTE_CONTEXT => {
+            // Mapped physical memory belongs to a device, not to a context.
+            let mapping = matches!(range.kind, Kind::Mapping(_));
+            let context = if mapping {
+                0
+            } else {
+                state.context_handle(range.device)
+            };
+            put(data.cast(), CUcontext::from_ptr(raw(context)))
+        }
+        P::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => put(
+            data.cast(),
+            match range.kind.is_host() {
+                true => CUmemorytype::CU_MEMORYTYPE_HOST,
+                false => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            },
+        ),
+        P::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => put(data.cast(), at),
+        P::CU_POINTER_ATTRIBUTE_HOST_POINTER if range.kind.is_host() => put(data.cast(), at.0),
+        P::CU_POINTER_ATTRIBUTE_BUFFER_ID => put(data.cast(), range.id),
+        P::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), range.device as c_int),
+        P::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => put(data.cast(), CUdeviceptr(range.base)),
+        P::CU_POINTER_ATTRIBUTE_RANGE_SIZE => put(data.cast(), range.len as usize),
+        P::CU_POINTER_ATTRIBUTE_IS_MANAGED | P::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
+            put(data.cast(), 0u32)
+        }
+        P::CU_POINTER_ATTRIBUTE_MAPPED => put(data.cast(), 1u32),
+        _ => Err(Code::INVALID_VALUE),
+    }
 }
 
 entries! {
@@ -85,30 +130,8 @@ entries! {
     }
 
     fn cuPointerGetAttribute(call, data: *mut c_void, asked: CUpointer_attribute, at: CUdeviceptr) {
-        use CUpointer_attribute as P;
         let (state, thread) = call.split();
         state.working(thread)?;
-        let range = state.memory.map.find(at.0).ok_or(Code::INVALID_VALUE)?.clone();
-        match asked {
-            P::CU_POINTER_ATTRIBUTE_CONTEXT => {
-                // Mapped physical memory belongs to a device, not to a context.
-                let mapping = matches!(range.kind, Kind::Mapping(_));
-                let context = if mapping { 0 } else { state.context_handle(range.device) };
-                put(data.cast(), CUcontext::from_ptr(raw(context)))
-            }
-            P::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => put(data.cast(), match range.kind.is_host() {
-                true => CUmemorytype::CU_MEMORYTYPE_HOST,
-                false => CUmemorytype::CU_MEMORYTYPE_DEVICE,
-            }),
-            P::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => put(data.cast(), at),
-            P::CU_POINTER_ATTRIBUTE_HOST_POINTER if range.kind.is_host() => put(data.cast(), at.0),
-            P::CU_POINTER_ATTRIBUTE_BUFFER_ID => put(data.cast(), range.id),
-            P::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => put(data.cast(), range.device as c_int),
-            P::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => put(data.cast(), CUdeviceptr(range.base)),
-            P::CU_POINTER_ATTRIBUTE_RANGE_SIZE => put(data.cast(), range.len as usize),
-            P::CU_POINTER_ATTRIBUTE_IS_MANAGED | P::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => put(data.cast(), 0u32),
-            P::CU_POINTER_ATTRIBUTE_MAPPED => put(data.cast(), 1u32),
-            _ => Err(Code::INVALID_VALUE),
-        }
+        attribute(state, data, asked, at)
     }
 }

@@ -7,19 +7,28 @@ use std::ffi::{CStr, c_int, c_void};
 
 use slabfence_sys::{Api, LoadError, SYMBOLS};
 
-/// Defines driver functions of a topic and the topic's part of the table. Each body is `fn(call, arguments) -> Status`;
-/// that it has the driver's ABI is checked against the type of the same name in `slabfence_sys::pfn`.
-macro_rules! entries {
+/// Defines driver functions, each once per slot. A body is `fn(call, arguments) -> Status`.
+macro_rules! functions {
     ($($(#[$meta:meta])* fn $name:ident($call:ident $(, $arg:ident: $type:ty)* $(,)?) $body:block)*) => {
         $(
             $(#[$meta])*
+            #[doc = concat!("`", stringify!($name), "`.")]
             #[allow(non_snake_case, reason = "entries keep the driver's spelling")]
-            unsafe extern "C" fn $name<const S: usize>($($arg: $type),*) -> ::slabfence_sys::CUresult {
+            #[allow(clippy::missing_safety_doc, reason = "said of all of them in `entry`")]
+            pub unsafe extern "C" fn $name<const S: usize>($($arg: $type),*) -> ::slabfence_sys::CUresult {
                 #[allow(clippy::too_many_arguments, reason = "as many as the driver's function has")]
                 fn body($call: &mut $crate::slots::Call<'_>, $($arg: $type),*) -> $crate::code::Status $body
                 ::slabfence_sys::CUresult($crate::slots::enter(S, &mut |call| body(call, $($arg),*)))
             }
         )*
+    };
+}
+
+/// Defines driver functions of a topic and the topic's part of the table. That a function has the driver's ABI is
+/// checked against the type of the same name in `slabfence_sys::pfn`.
+macro_rules! entries {
+    ($($(#[$meta:meta])* fn $name:ident $arguments:tt $body:block)*) => {
+        functions! { $($(#[$meta])* fn $name $arguments $body)* }
 
         /// The function of this name for slot `S`.
         pub(super) fn find<const S: usize>(name: &str) -> Option<*const ::std::ffi::c_void> {
@@ -46,10 +55,37 @@ mod launch;
 mod memory;
 mod module;
 mod node;
+mod others;
 mod pointer;
 mod private;
 mod stream;
 mod vmm;
+
+/// The driver's functions by themselves, for a library that exports them: `S` is the slot of its machine.
+///
+/// # Safety
+///
+/// The contract of each is that of the driver's function: a pointer argument is null or points to what that function
+/// reads or writes.
+#[doc(hidden)]
+pub mod entry {
+    use std::ffi::CStr;
+
+    use slabfence_sys::CUresult;
+
+    pub use super::others::{context::*, copy::*, device::*, event::*, function::*, graph::*};
+    pub use super::others::{
+        library::*, memory::*, module::*, node::*, pitched::*, pool::*, stream::*,
+    };
+    pub use super::private::{announce::*, version};
+    pub use super::{capture::*, context::*, copy::*, device::*, driver::*, event::*, function::*};
+    pub use super::{graph::*, launch::*, memory::*, module::*, node::*, stream::*, vmm::*};
+
+    /// The driver's name and sentence of a code, `None` for a code that this driver does not give.
+    pub fn describe(code: CUresult) -> Option<(&'static CStr, &'static CStr)> {
+        crate::code::describe(code.0)
+    }
+}
 
 /// The function of this name and ABI version for slot `S`, null where there is none.
 fn resolve<const S: usize>(name: &CStr, version: c_int) -> *const c_void {

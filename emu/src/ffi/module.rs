@@ -6,25 +6,22 @@ use slabfence_sys::{CUdeviceptr, CUfunction, CUjit_option, CUmodule};
 
 use super::pointer::{get, handle, list, put, put_if, put_text, raw, text};
 use crate::code::{Code, Status};
+use crate::slots::Call;
 
 /// The first four bytes of images that are no PTX text: ELF, and a fat binary.
 const BINARY: [[u8; 4]; 2] = [*b"\x7fELF", 0xba55_ed50_u32.to_le_bytes()];
 
 /// Where the caller wants the compiler's complaints.
 #[derive(Clone, Copy)]
-struct ErrorLog {
+pub(super) struct ErrorLog {
     buffer: *mut c_char,
     room: usize,
     /// The option's value, which the driver sets to the bytes written.
     filled: *mut *mut c_void,
 }
 
-fn error_log(options: &[CUjit_option], values: *mut *mut c_void) -> Status<ErrorLog> {
-    let mut log = ErrorLog {
-        buffer: std::ptr::null_mut(),
-        room: 0,
-        filled: std::ptr::null_mut(),
-    };
+pub(super) fn error_log(options: &[CUjit_option], values: *mut *mut c_void) -> Status<ErrorLog> {
+    let mut log = ErrorLog::none();
     for (at, &option) in options.iter().enumerate() {
         let value: *mut c_void = get(values.wrapping_add(at))?;
         match option {
@@ -40,6 +37,15 @@ fn error_log(options: &[CUjit_option], values: *mut *mut c_void) -> Status<Error
 }
 
 impl ErrorLog {
+    /// Nowhere.
+    pub(super) fn none() -> ErrorLog {
+        ErrorLog {
+            buffer: std::ptr::null_mut(),
+            room: 0,
+            filled: std::ptr::null_mut(),
+        }
+    }
+
     fn write(self, message: &str) -> Status {
         let wanted = !self.buffer.is_null() && self.room > 0;
         let written = if wanted {
@@ -52,41 +58,54 @@ impl ErrorLog {
     }
 }
 
+/// The text of an image that the caller gives by its address.
+pub(super) fn image_text(image: *const c_void, log: ErrorLog) -> Status<String> {
+    // A text shorter than four bytes has its NUL among them, and is read no further.
+    let mut start = [0u8; 4];
+    for (at, byte) in start.iter_mut().enumerate() {
+        *byte = get(image.cast::<u8>().wrapping_add(at))?;
+        if *byte == 0 {
+            break;
+        }
+    }
+    if BINARY.contains(&start) {
+        log.write("the image is a binary: the emulated driver takes PTX text only")?;
+        return Err(Code::NO_BINARY_FOR_GPU);
+    }
+    text(image.cast())
+}
+
+/// Loads a module into the current context; gives its handle.
+pub(super) fn load(call: &mut Call<'_>, ptx: &str, log: ErrorLog) -> Status<u64> {
+    let (state, thread) = call.split();
+    let device = state.working(thread)?;
+    match state.load_module(device, ptx) {
+        Ok(loaded) => {
+            log.write("")?;
+            Ok(loaded)
+        }
+        Err(refused) => {
+            log::warn!("emulator: module refused: {}", refused.message);
+            log.write(&refused.message)?;
+            Err(refused.code)
+        }
+    }
+}
+
 entries! {
     fn cuModuleLoadDataEx(call, module: *mut CUmodule, image: *const c_void, count: c_uint, options: *mut CUjit_option,
         values: *mut *mut c_void)
     {
         let (state, thread) = call.split();
-        let device = state.working(thread)?;
+        state.working(thread)?;
         if module.is_null() {
             return Err(Code::INVALID_VALUE);
         }
         let log = error_log(&list(options.cast_const(), count as usize)?, values)?;
         state.refuse_unsafe(thread)?;
-        // A text shorter than four bytes has its NUL among them, and is read no further.
-        let mut start = [0u8; 4];
-        for (at, byte) in start.iter_mut().enumerate() {
-            *byte = get(image.cast::<u8>().wrapping_add(at))?;
-            if *byte == 0 {
-                break;
-            }
-        }
-        if BINARY.contains(&start) {
-            log.write("the image is a binary: the emulated driver takes PTX text only")?;
-            return Err(Code::NO_BINARY_FOR_GPU);
-        }
-        let ptx = text(image.cast())?;
-        match state.load_module(device, &ptx) {
-            Ok(loaded) => {
-                log.write("")?;
-                put(module, CUmodule::from_ptr(raw(loaded)))
-            }
-            Err(refused) => {
-                log::warn!("emulator: module refused: {}", refused.message);
-                log.write(&refused.message)?;
-                Err(refused.code)
-            }
-        }
+        let ptx = image_text(image, log)?;
+        let loaded = load(call, &ptx, log)?;
+        put(module, CUmodule::from_ptr(raw(loaded)))
     }
 
     fn cuModuleUnload(call, module: CUmodule) {

@@ -6,7 +6,7 @@ use slabfence_sys::{RangeNote, pfn};
 
 use super::pointer::get;
 
-mod announce {
+pub(super) mod announce {
     use super::*;
 
     entries! {
@@ -21,7 +21,12 @@ mod announce {
     }
 }
 
-unsafe extern "C" fn version() -> u32 {
+/// `slabfenceEmuVersion`: the version of the private entries.
+///
+/// # Safety
+///
+/// None: it takes and touches nothing.
+pub unsafe extern "C" fn version() -> u32 {
     1
 }
 
