@@ -38,14 +38,9 @@ impl Model {
     }
 
     /// The end of a kernel and the start of the next one of its stream, in `seats`: other threads, ordered after all of the
-    /// first. Under the assumption each starts as after a `fence.acq_rel.sys` that its predecessors executed.
+    /// first. Under the assumption each starts as after a release fence of system scope: whoever acquires what it writes
+    /// comes after all that was retired. Polls get nothing from it: a relaxed one ends no acquire pattern at the boundary.
     pub fn next_kernel(&self, state: &mut State, seats: &[usize]) {
-        if self.rules.kernel_boundary {
-            for &seat in seats {
-                let last = self.party(state, seat, Some(Scope::Sys));
-                self.take(state, seat, &last, None);
-            }
-        }
         self.join(state, Knowledge::default(), seats);
         for &seat in seats {
             let lane = &state.lanes[seat];

@@ -14,7 +14,7 @@ pub struct Site {
 /// What is wrong with two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RaceKind {
-    /// A data race as PTX defines it (8.8).
+    /// A data race as PTX defines it (8.7.1).
     Race,
     /// An access of an ordered location that does not come after all earlier ones, though morally strong.
     Unordered,

@@ -22,7 +22,7 @@ pub struct Party {
     pub scope: Option<Scope>,
 }
 
-/// Whether two operations are morally strong (PTX ISA 8.7.1): of one thread, or both strong with scopes that include each
+/// Whether two operations are morally strong (PTX ISA 8.7): of one thread, or both strong with scopes that include each
 /// other's thread. Memory operations must overlap completely too (`same_bytes`); fences have no bytes.
 pub fn morally_strong(a: &Party, b: &Party, same_bytes: bool) -> bool {
     if a.agent == b.agent {

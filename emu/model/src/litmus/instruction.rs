@@ -167,10 +167,13 @@ pub(super) fn opcode(word: &str, at: Place) -> Result<Opcode, Error> {
     if let Some(opcode) = parse(word) {
         return Ok(opcode);
     }
-    // Proxies are a chapter of their own: constant, texture and surface paths, and virtual aliases.
-    let proxies = ["const", "tex", "sur", "surf", "generic", "proxy", "nc"];
-    if word.split('.').skip(1).any(|part| proxies.contains(&part)) {
-        return Err(at.unsupported(format!("`{word}`: proxies are not modelled")));
-    }
-    Err(at.error(format!("`{word}` is not an instruction of litmus tests")))
+    let has = |wanted: &[&str]| word.split('.').skip(1).any(|part| wanted.contains(&part));
+    let what = if has(&["cluster"]) {
+        "clusters are not modelled"
+    } else if has(&["const", "tex", "sur", "surf", "generic", "proxy", "nc"]) {
+        "proxies are not modelled"
+    } else {
+        return Err(at.error(format!("`{word}` is not an instruction of litmus tests")));
+    };
+    Err(at.unsupported(format!("`{word}`: {what}")))
 }

@@ -5,9 +5,9 @@ use std::fmt;
 /// Why the model does not reach what PTX allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// A load would have to read a write that depends on what follows the load.
+    /// A load would have to read a write that is made only after the load. The model has no promises.
     LoadBuffering,
-    /// A write would have to come earlier in coherence order than one that was made before it.
+    /// A write would have to be older, in coherence order, than one that was made before it. The model appends.
     LateWrite,
     /// Some thread of the execution hangs.
     Hang,
@@ -17,13 +17,13 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::LoadBuffering => {
-                "load buffering: a load would have to read a write that some thread makes only after a step that follows the load; the model has no promises"
+                "load buffering: a load would have to read a write that is made only after the load"
             }
             Self::LateWrite => {
-                "coherence: a write would have to be older than one that was made before it; the model appends"
+                "coherence: a write would have to be older than one that was made before it"
             }
             Self::Hang => {
-                "a third thread arrives at a barrier for two and waits for ever; the suite counts such an execution, the model only finished ones"
+                "hang: a third thread comes to a barrier for two and waits for ever; only executions that end count"
             }
         })
     }
@@ -49,6 +49,9 @@ pub const KNOWN: &[(&str, Reason)] = &[
     ("Barrier/quorum2-pass.litmus", Reason::Hang),
     ("Barrier/quorum3-pass.litmus", Reason::Hang),
     ("Barrier/quorum4-pass.litmus", Reason::Hang),
+    // Our own, `testdata/litmus/slabfence/expected.csv`.
+    ("shapes/lb.litmus", Reason::LoadBuffering),
+    ("shapes/2+2w.litmus", Reason::LateWrite),
 ];
 
 /// Why a file's verdict is known to differ.

@@ -16,10 +16,12 @@ impl Machine<'_> {
     pub(super) fn settle(&self, world: &mut World, races: &mut BTreeSet<Race>) {
         let mut again = true;
         while again {
+            again = false;
             for t in 0..world.processes.len() {
-                self.run_alone(world, t, races);
+                // What one thread signals may let another one go on.
+                again |= self.run_alone(world, t, races);
             }
-            again = self.open_gates(world);
+            again |= self.open_gates(world);
         }
         let ended: Vec<bool> = (0..world.processes.len())
             .map(|t| self.has_ended(world, t))
@@ -39,39 +41,40 @@ impl Machine<'_> {
         world.state.forget(|t| !ended[t]);
     }
 
-    fn run_alone(&self, world: &mut World, t: usize, races: &mut BTreeSet<Race>) {
-        let code = &self.litmus.threads[t].code;
-        for _ in 0..LONGEST {
-            let process = &world.processes[t];
-            if process.waits.is_some() || process.loops || process.pc == code.len() {
-                return;
-            }
-            let choice = match &code[process.pc].0 {
-                Instruction::Load { location, .. }
-                | Instruction::Store { location, .. }
-                | Instruction::Update { location, .. } => {
-                    if self.private[*location] != Some(t) {
-                        return;
-                    }
-                    // Nobody else writes here: the newest is all there is.
-                    self.model
-                        .readable(&world.state, t, *location)
-                        .last()
-                        .unwrap_or(0)
-                }
-                Instruction::Fence { sc: true, .. } => return,
-                Instruction::Wait { edge } => {
-                    let comes = |u: usize| self.ahead(world, u).signal(*edge);
-                    if (0..world.processes.len()).any(comes) {
-                        return;
-                    }
-                    0
-                }
-                _ => 0,
+    /// Runs a thread up to its next step that others can see or that waits. Whether it did anything.
+    fn run_alone(&self, world: &mut World, t: usize, races: &mut BTreeSet<Race>) -> bool {
+        for steps in 0..LONGEST {
+            let Some(choice) = self.choice_alone(world, t) else {
+                return steps > 0;
             };
             self.execute(world, t, choice, races);
         }
         Rc::make_mut(&mut world.processes[t]).loops = true;
+        true
+    }
+
+    /// What a thread's next instruction reads, if it can run alone.
+    fn choice_alone(&self, world: &World, t: usize) -> Option<u32> {
+        let process = &world.processes[t];
+        let code = &self.litmus.threads[t].code;
+        if process.waits.is_some() || process.loops || process.pc == code.len() {
+            return None;
+        }
+        match &code[process.pc].0 {
+            Instruction::Load { location, .. }
+            | Instruction::Store { location, .. }
+            | Instruction::Update { location, .. } => {
+                // Nobody else writes a private location: the newest message is all there is.
+                let newest = self.model.readable(&world.state, t, *location).last();
+                newest.filter(|_| self.private[*location] == Some(t))
+            }
+            Instruction::Fence { sc: true, .. } => None,
+            Instruction::Wait { edge } => {
+                let comes = |u: usize| self.ahead(world, u).signal(*edge);
+                (!(0..world.processes.len()).any(comes)).then_some(0)
+            }
+            _ => Some(0),
+        }
     }
 }
 
