@@ -1,5 +1,6 @@
 //! What synchronisation carries from thread to thread.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::clock::{Clock, View};
@@ -12,6 +13,9 @@ pub struct Knowledge {
     pub clock: Clock,
     /// Messages by location.
     pub view: View,
+    /// Writes, by location and number of their message, that a strong read observed: they come before (PTX ISA 8.9.5),
+    /// though nothing that their threads did before them does. Kept where races are looked for.
+    pub observed: BTreeSet<(usize, u32)>,
 }
 
 impl Knowledge {
@@ -19,6 +23,7 @@ impl Knowledge {
     pub fn join(&mut self, other: &Self) {
         self.clock.join(&other.clock);
         self.view.join(&other.view);
+        self.observed.extend(&other.observed);
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) struct Message {
     pub(crate) value: i64,
     /// Who wrote; `None` for the initial value, which is morally strong with everything.
     pub(crate) by: Option<Party>,
+    /// The messages that who reads it observes: itself, and those that an update read on the way to it.
+    pub(crate) chain: BTreeSet<u32>,
     /// Release patterns that it completes.
     pub(crate) heads: BTreeSet<Head>,
 }
@@ -29,6 +31,7 @@ impl History {
         let initial = Message {
             value,
             by: None,
+            chain: BTreeSet::new(),
             heads: BTreeSet::new(),
         };
         Self {

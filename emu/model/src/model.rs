@@ -27,6 +27,13 @@ pub struct Access {
     pub pc: u32,
 }
 
+/// What a message gets from what came before its write.
+#[derive(Debug, Default)]
+struct Carried {
+    heads: BTreeSet<Head>,
+    chain: BTreeSet<u32>,
+}
+
 /// The model for one arrangement of threads.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -131,6 +138,9 @@ impl Model {
         if keeps && access.order.acquires() {
             self.take(state, access.seat, &reader, Some(access.location));
         }
+        if keeps && self.meets(&reader, message) {
+            self.remember(state, access, &message.chain);
+        }
     }
 
     /// The acquire side of an operation: joins pending heads that are morally strong with it, of one location or all.
@@ -151,24 +161,23 @@ impl Model {
         state.lane_mut(seat).knows.join(&learnt);
     }
 
-    /// Heads that a strong write of a thread carries before its own release.
-    fn carried(&self, state: &State, access: &Access) -> BTreeSet<Head> {
-        if access.scope.is_none() {
-            return BTreeSet::new();
+    /// What a write of a thread carries before its own release.
+    fn carried(&self, state: &State, access: &Access) -> Carried {
+        let mut carried = Carried::default();
+        if access.scope.is_some() {
+            let lane = &state.lanes[access.seat];
+            let here = (access.location, Scope::Cta)..=(access.location, Scope::Sys);
+            let releases = lane.releases.range(here).map(|(_, head)| head);
+            carried.heads = releases.chain(lane.fences.values()).cloned().collect();
         }
-        let lane = &state.lanes[access.seat];
-        let releases = lane
-            .releases
-            .range((access.location, Scope::Cta)..=(access.location, Scope::Sys));
-        let fences = lane.fences.values();
-        releases
-            .map(|(_, head)| head)
-            .chain(fences)
-            .cloned()
-            .collect()
+        carried
     }
 
-    fn append(&self, state: &mut State, access: &Access, value: i64, mut heads: BTreeSet<Head>) {
+    fn append(&self, state: &mut State, access: &Access, value: i64, carried: Carried) {
+        let Carried {
+            mut heads,
+            mut chain,
+        } = carried;
         let writer = self.party(state, access.seat, access.scope);
         let number = state.memory[access.location].newest() + 1;
         let lane = state.lane_mut(access.seat);
@@ -182,9 +191,13 @@ impl Model {
             heads.insert(head);
             self.tick(state, access.seat);
         }
+        if self.races {
+            chain.insert(number);
+        }
         let message = Message {
             value,
             by: Some(writer),
+            chain,
             heads,
         };
         Rc::make_mut(&mut state.memory[access.location]).push(message);
@@ -199,8 +212,8 @@ impl Model {
         races: &mut BTreeSet<Race>,
     ) {
         self.note(state, access, Kind::Write, races);
-        let heads = self.carried(state, access);
-        self.append(state, access, value, heads);
+        let carried = self.carried(state, access);
+        self.append(state, access, value, carried);
     }
 
     /// The messages that a read-modify-write may read: those after which no morally strong write is. (An update may be lost
@@ -237,11 +250,12 @@ impl Model {
         let link = self.meets(&self.party(state, access.seat, access.scope), &message);
         self.observe(state, access, &message, number, returns);
         if let Some(value) = written {
-            let mut heads = self.carried(state, access);
+            let mut carried = self.carried(state, access);
             if link && self.rules.chains {
-                heads.extend(message.heads.iter().cloned());
+                carried.heads.extend(message.heads);
+                carried.chain = message.chain;
             }
-            self.append(state, access, value, heads);
+            self.append(state, access, value, carried);
         }
         message.value
     }

@@ -1,5 +1,6 @@
 //! Races: conflicting accesses that neither causality orders nor moral strength excuses.
 
+use crate::head::Knowledge;
 use crate::strength::Party;
 
 /// An instruction of a seat.
@@ -48,13 +49,22 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
     pub(crate) pc: u32,
     pub(crate) time: u32,
+    /// The message that it wrote.
+    pub(crate) wrote: Option<u32>,
 }
 
 impl Seen {
-    /// Whether another access takes this one's place: whatever races with the newer one raced with the older, or is
-    /// ordered after both.
+    /// Whether another access takes this one's place: whatever comes after the newer one comes after both. Writes have none,
+    /// since a read may observe the newer one alone.
     pub(crate) fn is_superseded_by(&self, newer: &Self) -> bool {
-        self.by == newer.by && self.kind == newer.kind
+        self.by == newer.by && (self.kind, newer.kind) == (Kind::Read, Kind::Read)
+    }
+
+    /// Whether this access of `location` comes before whatever a thread that knows this does next.
+    pub(crate) fn comes_before(&self, knows: &Knowledge, location: usize) -> bool {
+        let observed = |number| knows.observed.contains(&(location, number));
+        knows.clock.covers(self.by.agent.seat as usize, self.time)
+            || self.wrote.is_some_and(observed)
     }
 
     /// What is wrong between this access and a later one that it does not come before.

@@ -87,15 +87,27 @@ impl State {
                 Rc::make_mut(history).forget(oldest);
             }
         }
-        for seen in &mut self.seen {
+        for (location, seen) in self.seen.iter_mut().enumerate() {
             let matters = |seen: &Seen| {
-                let of = seen.by.agent.seat as usize;
-                living
-                    .iter()
-                    .any(|&seat| seat != of && !self.lanes[seat].knows.clock.covers(of, seen.time))
+                let mut knows = living.iter().map(|&seat| &self.lanes[seat].knows);
+                !knows.all(|knows| seen.comes_before(knows, location))
             };
             if !seen.iter().all(matters) {
                 Rc::make_mut(seen).retain(matters);
+            }
+        }
+        for seat in living {
+            let seen = &self.seen;
+            let clock = self.lanes[seat].knows.clock.clone();
+            let matters = |&(location, number): &(usize, u32)| {
+                seen[location].iter().any(|seen| {
+                    let of = seen.by.agent.seat as usize;
+                    seen.wrote == Some(number) && !clock.covers(of, seen.time)
+                })
+            };
+            if !self.lanes[seat].knows.observed.iter().all(matters) {
+                let lane = Rc::make_mut(&mut self.lanes[seat]);
+                lane.knows.observed.retain(matters);
             }
         }
     }

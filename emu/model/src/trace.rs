@@ -16,6 +16,21 @@ impl Model {
         }
     }
 
+    /// Remembers that a read observed these messages, unless all before them is known anyway.
+    pub(crate) fn remember(&self, state: &mut State, access: &Access, messages: &BTreeSet<u32>) {
+        let location = access.location;
+        for &number in messages {
+            let is_it = |seen: &&Seen| seen.wrote == Some(number);
+            let Some(seen) = state.seen[location].iter().find(is_it) else {
+                continue;
+            };
+            if !seen.comes_before(&state.lanes[access.seat].knows, location) {
+                let lane = state.lane_mut(access.seat);
+                lane.knows.observed.insert((location, number));
+            }
+        }
+    }
+
     /// Compares an access with earlier ones, and remembers it.
     pub(crate) fn note(
         &self,
@@ -33,14 +48,11 @@ impl Model {
             kind,
             pc: access.pc,
             time: lane.knows.clock.get(access.seat),
+            wrote: (kind != Kind::Read).then(|| state.memory[access.location].newest() + 1),
         };
         let ordered = self.ordered.contains(&access.location);
         for seen in state.seen[access.location].iter() {
-            if lane
-                .knows
-                .clock
-                .covers(seen.by.agent.seat as usize, seen.time)
-            {
+            if seen.comes_before(&lane.knows, access.location) {
                 continue;
             }
             let excused = self.strong(&seen.by, &now.by);
