@@ -52,6 +52,8 @@ fn without_the_assumption_on_kernel_boundaries_the_protocol_races() {
         "protocol/reuse-entry.litmus",
         "protocol/boundary-read.litmus",
         "protocol/boundary-write.litmus",
+        "protocol/boundary-fence.litmus",
+        "protocol/boundary-release.litmus",
     ];
     assert_eq!(different, decided);
 }
