@@ -1,0 +1,258 @@
+//! Accesses: to which memory, by whom, and what follows.
+
+use slabfence_emu_exec::{Access, AccessKind, Order, Scope};
+
+use crate::{
+    Options, Region, RegionKind, Rule, Writers, binding,
+    clock::ALL,
+    conflict::conflict,
+    findings::{Findings, Where},
+    map::Map,
+    operation::Operation,
+    registry::{How, Registry, Stamp},
+    shadow::{Shadow, Visitor},
+    warp::{Look, Warp, lanes_of},
+};
+
+/// One access of a warp, with all that it concerns.
+pub(crate) struct Scene<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) registry: &'a mut Registry,
+    pub(crate) findings: &'a mut Findings,
+    pub(crate) operation: &'a mut Operation,
+    pub(crate) warp: &'a mut Warp,
+    pub(crate) access: &'a Access<'a>,
+    pub(crate) pc: u32,
+    pub(crate) site: u32,
+    /// Whether the lanes' access is taken for one.
+    pub(crate) broadcast: bool,
+}
+
+/// Memory that one lane accesses.
+pub(crate) struct Target<'a> {
+    /// None for shared memory.
+    pub(crate) region: Option<&'a Region>,
+    pub(crate) shadow: &'a mut Shadow,
+    /// Address of the first element, and its offset in the shadow.
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+}
+
+impl Target<'_> {
+    pub(crate) fn kind(&self) -> Option<RegionKind> {
+        self.region.map(|region| region.kind)
+    }
+}
+
+impl Scene<'_> {
+    pub(crate) fn stores(&self) -> bool {
+        self.access.kind != AccessKind::Load
+    }
+
+    pub(crate) fn acquires(&self) -> Option<Scope> {
+        let acquires = matches!(self.access.order, Order::Acquire | Order::AcqRel);
+        // A reduction gives its thread nothing to know.
+        let returns = self.access.operation.is_none() || self.access.returns;
+        self.access.scope.filter(|_| acquires && returns)
+    }
+
+    pub(crate) fn releases(&self) -> Option<Scope> {
+        let releases = matches!(self.access.order, Order::Release | Order::AcqRel);
+        self.access.scope.filter(|_| releases)
+    }
+
+    /// Whether all lanes of the warp load the same ordinary word: one access, as far as memory is concerned.
+    fn is_broadcast(&self) -> bool {
+        let access = self.access;
+        access.lanes == u32::MAX
+            && access.kind == AccessKind::Load
+            && access.scope.is_none()
+            && !access.nc
+            && access.addresses.iter().all(|at| *at == access.addresses[0])
+            && self.warp.is_uniform()
+    }
+
+    /// The lanes to look at, one for all if they do the same.
+    fn lanes_apart(&mut self) -> u32 {
+        self.broadcast = self.is_broadcast();
+        if self.broadcast { 1 } else { self.access.lanes }
+    }
+
+    fn stamp(&self, lane: usize) -> Stamp {
+        let how = How::new(self.access.scope, self.access.size);
+        let how = match self.access.kind {
+            AccessKind::Load if self.access.nc => how.outside_the_model(),
+            AccessKind::Load => how,
+            AccessKind::Store => how.writing(),
+            AccessKind::ReadModifyWrite => how.atomic(),
+        };
+        let mut by = self.warp.lane(lane);
+        if self.broadcast {
+            by.lane = ALL;
+        }
+        Stamp::new(by, self.warp.time, self.site, how)
+    }
+
+    fn bytes(&self) -> u64 {
+        u64::from(self.access.size * self.access.elements)
+    }
+
+    /// The access goes to device memory.
+    pub(crate) fn global(&mut self, map: &mut Map) {
+        let mut hint = usize::MAX;
+        for lane in lanes_of(self.lanes_apart()) {
+            let address = self.access.addresses[lane];
+            let Some(index) = map.find(address, hint) else {
+                self.nowhere(lane, address, map);
+                continue;
+            };
+            let tract = map.tract(index);
+            let room = tract.room(address);
+            let offset = tract.offset(address);
+            let (region, shadow) = (&tract.region, &mut tract.shadow);
+            if room < self.bytes() {
+                let (stamp, at) = (self.stamp(lane), Where::Region(region, address));
+                let detail = || format!("{} bytes of it are left", room);
+                self.findings
+                    .report(Rule::OutOfBounds, self.registry, (None, stamp), at, detail);
+                continue;
+            }
+            // Within a region addresses differ only where lines have different writers.
+            if index != hint || matches!(region.writers, Writers::Lines { .. }) {
+                self.bound(lane, region, address);
+            }
+            hint = index;
+            self.lane(
+                lane,
+                Target {
+                    region: Some(region),
+                    shadow,
+                    address,
+                    offset,
+                },
+            );
+        }
+        self.after();
+    }
+
+    /// The access goes to the block's memory.
+    pub(crate) fn shared(&mut self, shadow: &mut Shadow) {
+        for lane in lanes_of(self.lanes_apart()) {
+            let offset = self.access.addresses[lane];
+            self.lane(
+                lane,
+                Target {
+                    region: None,
+                    shadow,
+                    address: offset,
+                    offset,
+                },
+            );
+        }
+        self.after();
+    }
+
+    /// The slot's time passes at each release, so that what comes after is not taken for published.
+    fn after(&mut self) {
+        if self.releases().is_some() {
+            self.warp.time += 1;
+        }
+    }
+
+    fn nowhere(&mut self, lane: usize, address: u64, map: &Map) {
+        let (rule, detail) = match (map.gone_at(address), map.below(address)) {
+            (Some(gone), _) => (Rule::StaleAddress, format!("`{}` was there", gone.name)),
+            (None, Some(below)) => {
+                let past = address - below.end().min(address);
+                (
+                    Rule::OutOfBounds,
+                    format!("{past} bytes past the end of `{}`", below.name),
+                )
+            }
+            (None, None) => (Rule::OutOfBounds, String::new()),
+        };
+        let stamp = self.stamp(lane);
+        let at = Where::Nowhere(address);
+        self.findings
+            .report(rule, self.registry, (None, stamp), at, || detail);
+    }
+
+    fn bound(&mut self, lane: usize, region: &Region, address: u64) {
+        let found = binding::breaches(self.options, self.operation, self.access, region, address);
+        let stamp = self.stamp(lane);
+        for (rule, detail) in found {
+            let at = Where::Region(region, address);
+            self.findings
+                .report(rule, self.registry, (None, stamp), at, || detail);
+        }
+    }
+
+    /// What one lane does.
+    fn lane(&mut self, lane: usize, mut target: Target<'_>) {
+        let (bytes, stores) = (self.bytes(), self.stores());
+        let stamp = self.stamp(lane);
+        if self.access.scope.is_some() {
+            for element in 0..self.access.elements {
+                self.word(lane, element, stamp, &mut target);
+            }
+        } else if stores {
+            target.shadow.forget_words(target.offset, bytes);
+        }
+        let (registry, findings, shared) = (
+            &*self.registry,
+            &mut *self.findings,
+            target.region.is_none(),
+        );
+        let by = match self.access.nc {
+            true => Visitor::outside_the_model(stamp, &self.warp.begin),
+            false => Visitor::new(stamp, self.warp.view(lane)),
+        };
+        let Target {
+            region,
+            shadow,
+            address,
+            offset,
+        } = target;
+        let met = |met, at: u64| {
+            if let Some((rule, earlier, detail)) = conflict(met, stamp, registry, shared) {
+                let at = place(region, address, offset, at);
+                findings.report(rule, registry, (earlier, stamp), at, || detail.to_owned());
+            }
+        };
+        match stores {
+            true => shadow.write(offset, bytes, &by, met),
+            false => shadow.read(offset, bytes, &by, met),
+        }
+    }
+}
+
+/// Reports waits that ended on another operation's values.
+pub(crate) fn report_stale(
+    stale: Vec<(Look, String)>,
+    map: &Map,
+    registry: &Registry,
+    findings: &mut Findings,
+) {
+    for (look, detail) in stale {
+        let at = match map.region_at(look.address) {
+            Some(region) => Where::Region(region, look.address),
+            None => Where::Nowhere(look.address),
+        };
+        let earlier = (!look.write.is_none()).then_some(look.write);
+        findings.report(
+            Rule::StaleAccept,
+            registry,
+            (earlier, look.stamp),
+            at,
+            || detail,
+        );
+    }
+}
+
+/// Names offset `at` of a shadow in which `address` is at `offset`.
+pub(crate) fn place(region: Option<&Region>, address: u64, offset: u64, at: u64) -> Where<'_> {
+    match region {
+        Some(region) => Where::Region(region, address.wrapping_add(at).wrapping_sub(offset)),
+        None => Where::Shared(at),
+    }
+}

@@ -1,0 +1,85 @@
+//! Whether an access may go where it goes: regions that the launch knows, slots, writers, atomics.
+
+use slabfence_emu_exec::{Access, AccessKind, Scope};
+
+use crate::{
+    Options, Region, RegionKind, Rule,
+    operation::{Bound, Family, Operation},
+};
+
+/// What is wrong with an access of an operation to an address of a region.
+pub(crate) fn breaches(
+    options: &Options,
+    operation: &Operation,
+    access: &Access<'_>,
+    region: &Region,
+    address: u64,
+) -> Vec<(Rule, String)> {
+    let mut found = Vec::new();
+    let Some(bound) = &operation.bound else {
+        return found;
+    };
+    let stores = access.kind != AccessKind::Load;
+    if let Some(captured) = operation.captured
+        && region.generation > captured
+        && bound.pointed.contains(&region.base)
+    {
+        let now = region.generation;
+        let words = format!(
+            "the parameters are of generation {captured} of the address map, the memory of {now}"
+        );
+        found.push((Rule::StaleAddress, words));
+    }
+    if region.kind.is_slab() {
+        if !bound.families.contains(&Family::of(region)) {
+            let words = "no pointer of the launch's parameters leads there".to_owned();
+            found.push((Rule::WrongRegion, words));
+        }
+        if stores && let Some(words) = wrong_writer(bound, region, address) {
+            found.push((Rule::WrongRegion, words));
+        }
+        if let (Some(number), Some(slot)) = (bound.number, region.slot)
+            && number & 1 != u64::from(slot)
+        {
+            let words = format!("operation {number} uses slot {slot}");
+            found.push((Rule::WrongSlot, words));
+        }
+    }
+    if region.kind.is_signal() && access.scope.is_none() {
+        found.push(match stores {
+            true => (
+                Rule::WrongRegion,
+                "an ordinary store hits a word of the protocol".to_owned(),
+            ),
+            false => (Rule::WeakSignal, String::new()),
+        });
+    }
+    if access.kind == AccessKind::ReadModifyWrite && region.kind != RegionKind::Host {
+        let peer = region.device != operation.device;
+        let narrow = access.scope != Some(Scope::Sys);
+        if peer && !options.native_atomics {
+            let words = format!(
+                "device {} has no atomics on memory of device {}",
+                operation.device, region.device
+            );
+            found.push((Rule::PeerAtomic, words));
+        }
+        if narrow && (peer || region.kind.is_exported()) {
+            found.push((Rule::GpuScopePeerAtomic, String::new()));
+        }
+    }
+    found
+}
+
+/// Every word of the library's memory has one writer.
+fn wrong_writer(bound: &Bound, region: &Region, address: u64) -> Option<String> {
+    let rank = bound.rank?;
+    let writer = if region.kind.is_exported() && region.kind != RegionKind::Outbox {
+        region.writer(address)
+    } else {
+        region.rank
+    };
+    writer
+        .filter(|&writer| writer != rank)
+        .map(|writer| format!("rank {rank} stores where rank {writer} alone may"))
+}

@@ -1,0 +1,248 @@
+//! The detector as the machine uses it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use slabfence_emu_exec::{Launch, Site};
+
+use crate::{
+    Finding, Options, Region,
+    clock::Clock,
+    clock::Lane,
+    conflict::conflict,
+    findings::{Findings, Where},
+    map::Map,
+    operation::Operation,
+    registry::{How, Occupant, Registry, Stamp, Synchronised},
+    shadow::{Shadow, Visitor},
+    slots::Slots,
+    warp::{Block, Warp},
+    word::Head,
+};
+
+/// Names an operation; a grid's is its [`Launch::tag`].
+pub type Op = u64;
+
+/// A range that a copy or fill accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Whether it writes there.
+    pub write: bool,
+}
+
+/// Watches one run of a machine. See the [crate](crate).
+#[derive(Debug)]
+pub struct Checker {
+    pub(crate) options: Options,
+    pub(crate) map: Map,
+    pub(crate) slots: Slots,
+    pub(crate) operations: HashMap<Op, Operation>,
+    pub(crate) blocks: HashMap<(Op, u64), Block>,
+    pub(crate) registry: Registry,
+    pub(crate) findings: Findings,
+    /// The `.sc` fences that no later one stands for.
+    pub(crate) strict: Vec<Head>,
+    next_block: u32,
+}
+
+impl Checker {
+    /// A detector that knows no memory and has seen nothing.
+    pub fn new(options: Options) -> Self {
+        Self {
+            findings: Findings::new(options.most_findings),
+            options,
+            map: Map::default(),
+            slots: Slots::default(),
+            operations: HashMap::new(),
+            blocks: HashMap::new(),
+            registry: Registry::default(),
+            strict: Vec::new(),
+            next_block: 0,
+        }
+    }
+
+    /// Says what a range of addresses is. It takes the place of what was said of them before, so an allocation may be
+    /// announced first and its parts after it.
+    pub fn region(&mut self, region: Region) {
+        self.map.insert(region);
+    }
+
+    /// Says that there is nothing any more in a range of addresses. Accesses to it are `stale-address`.
+    pub fn forget(&mut self, base: u64, len: u64) {
+        self.map.remove(base, len);
+    }
+
+    /// An operation of a device starts, after these have ended. Those of them that this checker never saw are taken to
+    /// have happened before everything.
+    pub fn begin(&mut self, op: Op, device: u32, after: &[Op]) {
+        let mut clock = Clock::default();
+        for before in after {
+            if let Some(before) = self.operations.get(before) {
+                clock.join(&before.end);
+            }
+        }
+        self.operations.insert(op, Operation::new(device, clock));
+    }
+
+    /// The parameters of a grid that has begun were taken when the machine's address map counted this
+    /// [generation](Region::generation). Newer memory at the addresses in them is `stale-address`. Without this no
+    /// generation is compared.
+    pub fn captured(&mut self, op: Op, generation: u64) {
+        if let Some(operation) = self.operations.get_mut(&op) {
+            operation.captured = Some(generation);
+        }
+    }
+
+    /// An operation has ended. Blocks of it that have not are given up.
+    pub fn end(&mut self, op: Op) {
+        let Some(operation) = self.operations.get_mut(&op) else {
+            return;
+        };
+        let left: Vec<_> = self
+            .blocks
+            .keys()
+            .filter(|key| key.0 == op)
+            .copied()
+            .collect();
+        for key in left {
+            let Some(block) = self.blocks.remove(&key) else {
+                continue;
+            };
+            for mut warp in block.warps.into_iter().filter(|warp| warp.live != 0) {
+                warp.end(warp.live, &mut operation.end);
+                self.slots.give(warp.slot, warp.time);
+            }
+        }
+    }
+
+    /// A copy or fill of a device: starts after these operations, accesses these ranges, and has ended.
+    pub fn task(&mut self, op: Op, device: u32, after: &[Op], touches: &[Touch]) {
+        self.begin(op, device, after);
+        let Some(operation) = self.operations.get_mut(&op) else {
+            return;
+        };
+        let (slot, time) = self.slots.take(&operation.begin);
+        let occupant = self.registry.occupant(Occupant {
+            op,
+            device,
+            rank: None,
+            block: u32::MAX,
+            warp: None,
+            synchronised: Synchronised::Start,
+        });
+        let site = self.registry.site(occupant, 0);
+        operation.end.learn_slot(slot, time);
+        let knows = Arc::clone(&operation.begin);
+        self.slots.give(slot, time);
+        let lane = Lane { slot, lane: 0 };
+        for touch in touches {
+            let how = match touch.write {
+                true => How::new(None, 1).writing(),
+                false => How::new(None, 1),
+            };
+            let by = Visitor::new(Stamp::new(lane, time, site, how), &knows);
+            self.touch(touch, &by);
+        }
+    }
+
+    /// One range of a copy or fill, region by region.
+    fn touch(&mut self, touch: &Touch, by: &Visitor<'_>) {
+        let end = touch.address.saturating_add(touch.len);
+        let mut at = touch.address;
+        while at < end {
+            let Some(tract) = self.map.tract_at(at) else {
+                // The machine says itself when a copy has no memory; between regions there may be memory that
+                // nobody announced.
+                at = self.map.next(at).unwrap_or(end);
+                continue;
+            };
+            let len = tract.room(at).min(end - at);
+            let offset = tract.offset(at);
+            let (region, shadow) = (&tract.region, &mut tract.shadow);
+            let (registry, findings) = (&self.registry, &mut self.findings);
+            let met = |met, offset: u64| {
+                let at = Where::Region(region, (region.base & !15) + offset);
+                if let Some((rule, earlier, detail)) = conflict(met, by.stamp, registry, false) {
+                    findings.report(rule, registry, (earlier, by.stamp), at, || {
+                        detail.to_owned()
+                    });
+                }
+            };
+            if touch.write {
+                shadow.forget_words(offset, len);
+                shadow.write(offset, len, by, met);
+            } else {
+                shadow.read(offset, len, by, met);
+            }
+            at += len;
+        }
+    }
+
+    /// Whether anything was found so far.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty() && self.findings.dropped == 0
+    }
+
+    /// What was found, in the order in which it was first seen.
+    pub fn finish(&mut self) -> Vec<Finding> {
+        self.findings.take()
+    }
+
+    /// How many findings there were beyond those that were kept.
+    pub fn dropped(&self) -> u64 {
+        self.findings.dropped
+    }
+
+    /// Makes sure that the grid and the block of a site are known; gives the block's key.
+    pub(crate) fn enter(&mut self, at: &Site<'_>) -> (Op, u64) {
+        let launch = at.launch;
+        let [x, y, _] = launch.grid.map(u64::from);
+        let [cx, cy, cz] = at.ctaid.map(u64::from);
+        let key = (launch.tag, cx + x * (cy + y * cz));
+        if !self.blocks.contains_key(&key) {
+            let operation = self
+                .operations
+                .entry(launch.tag)
+                .or_insert_with(|| Operation::new(0, Clock::default()));
+            if operation.bound.is_none() {
+                operation.bind(launch, &self.map);
+            }
+            let block = self.admit(launch, at.ctaid);
+            self.blocks.insert(key, block);
+        }
+        key
+    }
+
+    fn admit(&mut self, launch: &Launch, ctaid: [u32; 3]) -> Block {
+        let operation = &self.operations[&launch.tag];
+        let id = self.next_block;
+        self.next_block += 1;
+        let threads = launch.threads();
+        let shared_launch = match &operation.bound {
+            Some(bound) => Arc::clone(&bound.launch),
+            None => Arc::new(launch.clone()),
+        };
+        let warps = (0..threads.div_ceil(32)).map(|index| {
+            let (slot, time) = self.slots.take(&operation.begin);
+            let occupant = self.registry.occupant(Occupant {
+                op: launch.tag,
+                device: operation.device,
+                rank: operation.rank(),
+                block: id,
+                warp: Some((Arc::clone(&shared_launch), ctaid, index as usize)),
+                synchronised: Synchronised::Start,
+            });
+            let left = (threads - 32 * index).min(32);
+            let live = u32::MAX >> (32 - left as u32);
+            Warp::new(slot, time, occupant, Arc::clone(&operation.begin), live)
+        });
+        Block {
+            warps: warps.collect(),
+            shared: Shadow::new(false),
+            arrived: Default::default(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Which region an address is in, with what is remembered of its memory.
+
+use crate::{Place, Region, registry::Stamp, shadow::Shadow};
+
+/// A region and its shadow. Offsets in the shadow count from the multiple of 16 at or below the base, so that aligned
+/// words are aligned there.
+#[derive(Debug)]
+pub(crate) struct Tract {
+    pub(crate) region: Region,
+    pub(crate) shadow: Shadow,
+}
+
+/// All regions, and those that are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Map {
+    tracts: Vec<Tract>,
+    gone: Vec<Region>,
+}
+
+/// How many regions that are gone are remembered.
+const REMEMBERED: usize = 1024;
+
+impl Tract {
+    fn new(region: Region) -> Self {
+        let shadow = Shadow::new(region.initialised);
+        Self { region, shadow }
+    }
+
+    /// Offset of an address in the shadow.
+    pub(crate) fn offset(&self, address: u64) -> u64 {
+        address - (self.region.base & !15)
+    }
+
+    /// Bytes from `address` to the region's end.
+    pub(crate) fn room(&self, address: u64) -> u64 {
+        self.region.end() - address
+    }
+}
+
+impl Map {
+    /// Enters a region, in place of what was known of its addresses.
+    pub(crate) fn insert(&mut self, region: Region) {
+        if region.len == 0 {
+            return;
+        }
+        self.cut(region.base, region.end());
+        let at = self
+            .tracts
+            .partition_point(|tract| tract.region.base < region.base);
+        self.tracts.insert(at, Tract::new(region));
+    }
+
+    /// Takes regions out, as far as they lie in a range.
+    pub(crate) fn remove(&mut self, base: u64, len: u64) {
+        for region in self.cut(base, base.saturating_add(len)) {
+            if self.gone.len() == REMEMBERED {
+                self.gone.remove(0);
+            }
+            self.gone.push(region);
+        }
+    }
+
+    /// Cuts a range out of all regions; gives the parts in it.
+    fn cut(&mut self, base: u64, end: u64) -> Vec<Region> {
+        let first = self
+            .tracts
+            .partition_point(|tract| tract.region.end() <= base);
+        let mut inside = Vec::new();
+        while let Some(tract) = self.tracts.get(first + inside.len()) {
+            if tract.region.base >= end {
+                break;
+            }
+            inside.push(tract.region.clone());
+        }
+        let mut rest = Vec::new();
+        for region in &mut inside {
+            for (from, to) in [(region.base, base), (end, region.end())] {
+                if from < to {
+                    let (base, len) = (from, to - from);
+                    rest.push(Tract::new(Region {
+                        base,
+                        len,
+                        ..region.clone()
+                    }));
+                }
+            }
+            let (from, to) = (region.base.max(base), region.end().min(end));
+            (region.base, region.len) = (from, to - from);
+        }
+        self.tracts.splice(first..first + inside.len(), rest);
+        inside
+    }
+
+    /// The index of the region that holds an address; `hint` is where to look first.
+    pub(crate) fn find(&self, address: u64, hint: usize) -> Option<usize> {
+        let holds = |tract: &Tract| address.wrapping_sub(tract.region.base) < tract.region.len;
+        if self.tracts.get(hint).is_some_and(holds) {
+            return Some(hint);
+        }
+        let next = self
+            .tracts
+            .partition_point(|tract| tract.region.base <= address);
+        let at = next.checked_sub(1)?;
+        holds(&self.tracts[at]).then_some(at)
+    }
+
+    pub(crate) fn tract(&mut self, index: usize) -> &mut Tract {
+        &mut self.tracts[index]
+    }
+
+    pub(crate) fn region_at(&self, address: u64) -> Option<&Region> {
+        self.find(address, 0).map(|at| &self.tracts[at].region)
+    }
+
+    pub(crate) fn tract_at(&mut self, address: u64) -> Option<&mut Tract> {
+        let at = self.find(address, 0)?;
+        self.tracts.get_mut(at)
+    }
+
+    /// Who stored the word at an address.
+    pub(crate) fn last_writer(&self, address: u64) -> Option<Stamp> {
+        let tract = &self.tracts[self.find(address, 0)?];
+        let write = tract.shadow.writer(tract.offset(address))?;
+        (!write.is_none()).then_some(write)
+    }
+
+    /// Where the first region above an address starts.
+    pub(crate) fn next(&self, address: u64) -> Option<u64> {
+        let next = self
+            .tracts
+            .partition_point(|tract| tract.region.base <= address);
+        Some(self.tracts.get(next)?.region.base)
+    }
+
+    /// What was at an address.
+    pub(crate) fn gone_at(&self, address: u64) -> Option<&Region> {
+        let held = |region: &&Region| address.wrapping_sub(region.base) < region.len;
+        self.gone.iter().rev().find(held)
+    }
+
+    /// The last region that starts at or below an address.
+    pub(crate) fn below(&self, address: u64) -> Option<&Region> {
+        let next = self
+            .tracts
+            .partition_point(|tract| tract.region.base <= address);
+        Some(&self.tracts[next.checked_sub(1)?].region)
+    }
+}
+
+/// An address as reports name it.
+pub(crate) fn place(region: &Region, address: u64) -> Place {
+    Place {
+        address,
+        region: region.name.clone(),
+        kind: Some(region.kind),
+        offset: address.wrapping_sub(region.base),
+    }
+}

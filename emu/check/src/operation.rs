@@ -1,0 +1,106 @@
+//! Operations: what they start after, and what the parameters of a launch point to.
+
+use std::{collections::HashSet, sync::Arc};
+
+use slabfence_emu_exec::Launch;
+
+use crate::{Region, RegionKind, clock::Clock, map::Map};
+
+/// Memory that one pointer stands for: the ranges of one kind, of all sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Family {
+    kind: RegionKind,
+    channel: Option<u64>,
+    rank: Option<u32>,
+    slot: Option<u32>,
+}
+
+/// A grid, copy, fill or host function.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) device: u32,
+    /// What happened before it began.
+    pub(crate) begin: Arc<Clock>,
+    /// What happened before it ended, as far as its warps have ended.
+    pub(crate) end: Clock,
+    /// What the address map counted when its parameters were taken.
+    pub(crate) captured: Option<u64>,
+    pub(crate) bound: Option<Bound>,
+}
+
+/// What the parameters of a launch say.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) launch: Arc<Launch>,
+    /// The rank whose local block it uses.
+    pub(crate) rank: Option<u32>,
+    pub(crate) families: HashSet<Family>,
+    /// Regions that a word points into, by base.
+    pub(crate) pointed: HashSet<u64>,
+    /// The epoch that it read first.
+    pub(crate) number: Option<u64>,
+}
+
+impl Family {
+    pub(crate) fn of(region: &Region) -> Self {
+        let kind = match region.kind {
+            // One block, one pointer.
+            RegionKind::Ticket | RegionKind::Counter => RegionKind::Epoch,
+            kind => kind,
+        };
+        Self {
+            kind,
+            channel: region.channel,
+            rank: region.rank,
+            slot: region.slot,
+        }
+    }
+}
+
+impl Operation {
+    pub(crate) fn new(device: u32, begin: Clock) -> Self {
+        Self {
+            device,
+            end: begin.clone(),
+            begin: Arc::new(begin),
+            captured: None,
+            bound: None,
+        }
+    }
+
+    /// Looks at what the launch's parameters, and its module's variables, point to.
+    pub(crate) fn bind(&mut self, launch: &Launch, map: &Map) {
+        let mut bound = Bound {
+            launch: Arc::new(launch.clone()),
+            rank: None,
+            families: HashSet::new(),
+            pointed: HashSet::new(),
+            number: None,
+        };
+        let words = launch.params.chunks_exact(8).filter_map(|bytes| {
+            let bytes: [u8; 8] = bytes.try_into().ok()?;
+            Some(u64::from_le_bytes(bytes))
+        });
+        for word in words.chain(launch.globals.iter().copied()) {
+            let Some(region) = map.region_at(word) else {
+                continue;
+            };
+            let family = Family::of(region);
+            if family.kind == RegionKind::Epoch && bound.rank.is_none() {
+                bound.rank = region.rank;
+            }
+            bound.families.insert(family);
+            bound.pointed.insert(region.base);
+        }
+        self.bound = Some(bound);
+    }
+
+    /// The number of a collective's operation: the epoch that its grid read.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.bound.as_ref()?.number
+    }
+
+    pub(crate) fn rank(&self) -> Option<u32> {
+        self.bound.as_ref()?.rank
+    }
+}

@@ -1,0 +1,252 @@
+//! Who did what: names of accesses that are short enough to be kept for every word of memory.
+
+use std::sync::Arc;
+
+use slabfence_emu_exec::{Launch, Scope};
+
+use crate::{Op, Party, Thread, clock::Lane};
+
+/// No slot: nobody accessed yet.
+const NOBODY: u16 = u16::MAX;
+
+/// One access of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) time: u32,
+    /// Index of the site.
+    pub(crate) site: u32,
+    slot: u16,
+    lane: u8,
+    how: How,
+}
+
+/// How an access was made, packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct How(u8);
+
+impl How {
+    const NC: u8 = 0x20;
+    const WRITE: u8 = 0x40;
+    const ATOMIC: u8 = 0x80;
+
+    /// An access of `size` bytes (an element's); `scope` is `None` for weak ones.
+    pub(crate) fn new(scope: Option<Scope>, size: u32) -> Self {
+        let scope = match scope {
+            None => 0,
+            Some(Scope::Cta) => 1,
+            Some(Scope::Gpu) => 2,
+            Some(Scope::Sys) => 3,
+        };
+        Self(scope | (size.trailing_zeros() as u8 & 7) << 2)
+    }
+
+    pub(crate) fn outside_the_model(self) -> Self {
+        Self(self.0 | Self::NC)
+    }
+
+    pub(crate) fn writing(self) -> Self {
+        Self(self.0 | Self::WRITE)
+    }
+
+    pub(crate) fn atomic(self) -> Self {
+        Self(self.0 | Self::WRITE | Self::ATOMIC)
+    }
+
+    pub(crate) fn is_nc(self) -> bool {
+        self.0 & Self::NC != 0
+    }
+
+    pub(crate) fn is_atomic(self) -> bool {
+        self.0 & Self::ATOMIC != 0
+    }
+
+    pub(crate) fn is_strong(self) -> bool {
+        self.0 & 3 != 0
+    }
+
+    pub(crate) fn scope(self) -> Option<Scope> {
+        [None, Some(Scope::Cta), Some(Scope::Gpu), Some(Scope::Sys)][usize::from(self.0 & 3)]
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn size(self) -> u32 {
+        1 << (self.0 >> 2 & 7)
+    }
+
+    fn words(self) -> String {
+        let scope = match self.scope() {
+            None if self.is_nc() => "nc",
+            None => "weak",
+            Some(Scope::Cta) => "strong .cta",
+            Some(Scope::Gpu) => "strong .gpu",
+            Some(Scope::Sys) => "strong .sys",
+        };
+        let verb = match (self.is_atomic(), self.0 & Self::WRITE != 0) {
+            (true, _) => "read-modify-write",
+            (false, true) => "store",
+            (false, false) => "load",
+        };
+        format!("{scope} {verb} of {} bytes", self.size())
+    }
+}
+
+impl Stamp {
+    pub(crate) const NONE: Self = Self {
+        time: 0,
+        site: 0,
+        slot: NOBODY,
+        lane: 0,
+        how: How(0),
+    };
+
+    pub(crate) fn new(lane: Lane, time: u32, site: u32, how: How) -> Self {
+        Self {
+            time,
+            site,
+            slot: lane.slot,
+            lane: lane.lane,
+            how,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_none(self) -> bool {
+        self.slot == NOBODY
+    }
+
+    #[inline]
+    pub(crate) fn lane(self) -> Lane {
+        Lane {
+            slot: self.slot,
+            lane: self.lane,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn how(self) -> How {
+        self.how
+    }
+}
+
+/// A warp, copy or fill, as long as reports may name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Occupant {
+    pub(crate) op: Op,
+    pub(crate) device: u32,
+    pub(crate) rank: Option<u32>,
+    /// Distinguishes blocks.
+    pub(crate) block: u32,
+    /// Its kernel and place; `None` for copies and fills.
+    pub(crate) warp: Option<(Arc<Launch>, [u32; 3], usize)>,
+    pub(crate) synchronised: Synchronised,
+}
+
+/// What somebody last synchronised on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Synchronised {
+    Start,
+    Barrier { id: u32, pc: u32 },
+    Warp { pc: u32 },
+    Fence { pc: u32 },
+    Acquired { address: u64, pc: u32 },
+    Released { address: u64, pc: u32 },
+}
+
+/// The table of names.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    /// Occupant and instruction of each site.
+    sites: Vec<(u32, u32)>,
+    pub(crate) occupants: Vec<Occupant>,
+}
+
+impl Registry {
+    /// Enters an occupant.
+    pub(crate) fn occupant(&mut self, occupant: Occupant) -> u32 {
+        self.occupants.push(occupant);
+        (self.occupants.len() - 1) as u32
+    }
+
+    /// Enters an instruction of an occupant.
+    pub(crate) fn site(&mut self, occupant: u32, pc: u32) -> u32 {
+        self.sites.push((occupant, pc));
+        (self.sites.len() - 1) as u32
+    }
+
+    /// Who made an access.
+    pub(crate) fn of(&self, stamp: Stamp) -> &Occupant {
+        &self.occupants[self.sites[stamp.site as usize].0 as usize]
+    }
+
+    /// At which instruction.
+    pub(crate) fn pc(&self, stamp: Stamp) -> u32 {
+        self.sites[stamp.site as usize].1
+    }
+
+    /// Whether a scope that `from` uses includes `to`.
+    pub(crate) fn includes(scope: Option<Scope>, from: &Occupant, to: &Occupant) -> bool {
+        match scope {
+            None => false,
+            Some(Scope::Cta) => from.block == to.block,
+            Some(Scope::Gpu) => from.device == to.device,
+            Some(Scope::Sys) => true,
+        }
+    }
+
+    /// Whether both are strong and each one's scope includes the other.
+    pub(crate) fn mutual(&self, a: Stamp, b: Stamp) -> bool {
+        let (from, to) = (self.of(a), self.of(b));
+        Self::includes(a.how.scope(), from, to) && Self::includes(b.how.scope(), to, from)
+    }
+
+    /// A side of a report.
+    pub(crate) fn party(&self, stamp: Stamp) -> Party {
+        let who = self.of(stamp);
+        let thread = who.warp.as_ref().map(|(launch, ctaid, warp)| {
+            let (kernel, pc) = (&launch.kernel, self.pc(stamp));
+            Thread {
+                kernel: kernel.name().to_owned(),
+                ctaid: *ctaid,
+                warp: *warp,
+                lane: u32::from(stamp.lane) % 32,
+                pc,
+                line: kernel.ptx_line(pc),
+                source: kernel.source_line(pc).cloned(),
+            }
+        });
+        let access = match thread {
+            Some(_) => stamp.how.words(),
+            None if stamp.how.0 & How::WRITE != 0 => "copy or fill to it".to_owned(),
+            None => "copy from it".to_owned(),
+        };
+        Party {
+            op: who.op,
+            device: who.device,
+            rank: who.rank,
+            access,
+            thread,
+            synchronised: who.last_words(),
+        }
+    }
+}
+
+impl Occupant {
+    fn last_words(&self) -> String {
+        let line = |pc| match &self.warp {
+            Some((launch, ..)) => launch.kernel.ptx_line(pc),
+            None => 0,
+        };
+        match self.synchronised {
+            Synchronised::Start => "start of the operation".to_owned(),
+            Synchronised::Barrier { id, pc } => format!("barrier {id}, line {}", line(pc)),
+            Synchronised::Warp { pc } => format!("barrier of the warp, line {}", line(pc)),
+            Synchronised::Fence { pc } => format!("fence, line {}", line(pc)),
+            Synchronised::Acquired { address, pc } => {
+                format!("acquired {address:#x}, line {}", line(pc))
+            }
+            Synchronised::Released { address, pc } => {
+                format!("released {address:#x}, line {}", line(pc))
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! What is remembered of each word of memory: who wrote it last, who read it since, whether it holds anything.
+//!
+//! Sixteen bytes that are always accessed together share one cell; they part into words, or bytes, at the first
+//! access that covers less, and become one again when all of them are stored at once.
+
+use std::collections::HashMap;
+
+use crate::{clock::Clock, registry::Stamp, word::Word};
+
+/// Unordered readers of a word that are remembered. Later ones take the place of the oldest.
+const READERS: usize = 32;
+const QUAD: u64 = 16;
+const PAGE: u64 = 4096;
+
+#[derive(Clone, Debug, Default)]
+enum Readers {
+    #[default]
+    None,
+    One(Stamp),
+    #[allow(
+        clippy::box_collection,
+        reason = "most cells have one reader: one pointer keeps all of them small"
+    )]
+    Many(Box<Vec<Stamp>>),
+}
+
+#[derive(Clone, Debug)]
+struct Cell {
+    write: Stamp,
+    initialised: bool,
+    readers: Readers,
+}
+
+#[derive(Clone, Debug)]
+enum Quad {
+    Whole(Cell),
+    Words(Box<[Cell; 4]>),
+    Bytes(Box<[Cell; 16]>),
+}
+
+/// Memory of one region (or of a block), by offset.
+#[derive(Debug)]
+pub(crate) struct Shadow {
+    initialised: bool,
+    pages: Vec<Option<Box<[Quad]>>>,
+    /// Words that strong accesses used, by quad.
+    words: HashMap<u64, Vec<Word>>,
+}
+
+/// Somebody who accesses.
+#[derive(Clone, Copy)]
+pub(crate) struct Visitor<'a> {
+    pub(crate) stamp: Stamp,
+    knows: &'a Clock,
+    /// Whether what the same lane did counts as known.
+    own: bool,
+}
+
+/// What an access met with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// Bytes that nobody has written.
+    Nothing,
+    /// An access that is not ordered before this one.
+    Unordered(Stamp),
+    /// A load outside the model, and whether it is ordered before this write. Of the same grid, it must not be.
+    Uncached(Stamp, bool),
+}
+
+impl<'a> Visitor<'a> {
+    pub(crate) fn new(stamp: Stamp, knows: &'a Clock) -> Self {
+        Self {
+            stamp,
+            knows,
+            own: true,
+        }
+    }
+
+    /// A load outside the model: only what happened before its grid began is ordered before it.
+    pub(crate) fn outside_the_model(stamp: Stamp, begin: &'a Clock) -> Self {
+        Self {
+            stamp,
+            knows: begin,
+            own: false,
+        }
+    }
+
+    /// Whether an earlier access happened before.
+    #[inline]
+    pub(crate) fn after(&self, earlier: Stamp) -> bool {
+        earlier.is_none()
+            || self.own && earlier.lane() == self.stamp.lane()
+            || self.knows.covers(earlier.lane(), earlier.time)
+    }
+}
+
+impl Cell {
+    fn new(initialised: bool) -> Self {
+        Self {
+            write: Stamp::NONE,
+            initialised,
+            readers: Readers::None,
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, by: &Visitor<'_>, met: &mut impl FnMut(Met)) {
+        if !by.after(self.write) {
+            met(Met::Unordered(self.write));
+        }
+        if !self.initialised {
+            met(Met::Nothing);
+            self.initialised = true;
+        }
+        // A fragile read stays beside a strong one of the same thread: a strong store may race with it alone.
+        let fragile = |stamp: Stamp| !stamp.how().is_strong() || stamp.how().is_nc();
+        let replaced = |old: Stamp| {
+            by.after(old)
+                && (fragile(by.stamp) || !fragile(old))
+                && (by.stamp.how().is_nc() || !old.how().is_nc())
+        };
+        match &mut self.readers {
+            Readers::None => self.readers = Readers::One(by.stamp),
+            Readers::One(old) if replaced(*old) => *old = by.stamp,
+            Readers::One(old) => {
+                self.readers = Readers::Many(Box::new(vec![*old, by.stamp]));
+            }
+            Readers::Many(all) => {
+                all.retain(|old| !replaced(*old));
+                if all.len() == READERS {
+                    all.remove(0);
+                }
+                all.push(by.stamp);
+                if let [one] = all[..] {
+                    self.readers = Readers::One(one);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, by: &Visitor<'_>, met: &mut impl FnMut(Met)) {
+        if !by.after(self.write) {
+            met(Met::Unordered(self.write));
+        }
+        let mut reader = |old: Stamp| {
+            if old.how().is_nc() {
+                met(Met::Uncached(old, by.after(old)));
+            } else if !by.after(old) {
+                met(Met::Unordered(old));
+            }
+        };
+        match &self.readers {
+            Readers::None => {}
+            Readers::One(old) => reader(*old),
+            Readers::Many(all) => all.iter().for_each(|old| reader(*old)),
+        }
+        *self = Self {
+            write: by.stamp,
+            initialised: true,
+            readers: Readers::None,
+        };
+    }
+}
+
+impl Quad {
+    /// Parts it so that `len` bytes at `offset` are whole cells; gives those cells.
+    fn cells(&mut self, offset: u64, len: u64) -> &mut [Cell] {
+        let coarse = (offset | len).is_multiple_of(4);
+        *self = match std::mem::replace(self, Quad::Whole(Cell::new(false))) {
+            Quad::Whole(cell) if len == QUAD => Quad::Whole(cell),
+            Quad::Whole(cell) if coarse => {
+                Quad::Words(Box::new(std::array::from_fn(|_| cell.clone())))
+            }
+            Quad::Whole(cell) => Quad::Bytes(Box::new(std::array::from_fn(|_| cell.clone()))),
+            Quad::Words(cells) if !coarse => {
+                Quad::Bytes(Box::new(std::array::from_fn(|n| cells[n / 4].clone())))
+            }
+            parted => parted,
+        };
+        let (from, to) = (offset as usize, (offset + len) as usize);
+        match self {
+            Quad::Whole(cell) => std::slice::from_mut(cell),
+            Quad::Words(cells) => &mut cells[from / 4..to / 4],
+            Quad::Bytes(cells) => &mut cells[from..to],
+        }
+    }
+}
+
+impl Shadow {
+    /// Of memory that holds something, or nothing, all over.
+    pub(crate) fn new(initialised: bool) -> Self {
+        Self {
+            initialised,
+            pages: Vec::new(),
+            words: HashMap::new(),
+        }
+    }
+
+    fn quad(&mut self, offset: u64) -> &mut Quad {
+        let page = (offset / PAGE) as usize;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, None);
+        }
+        let initialised = self.initialised;
+        let quads = self.pages[page].get_or_insert_with(|| {
+            vec![Quad::Whole(Cell::new(initialised)); (PAGE / QUAD) as usize].into()
+        });
+        &mut quads[(offset % PAGE / QUAD) as usize]
+    }
+
+    /// The word of this size at an offset, and the writer of one of other extent that lay over it, which is no more.
+    pub(crate) fn word(&mut self, offset: u64, size: u32) -> (&mut Word, Option<Stamp>) {
+        let words = self.words.entry(offset / QUAD).or_default();
+        let mut mixed = None;
+        let (from, to) = (offset, offset + u64::from(size));
+        words.retain(|word| {
+            let same = (word.offset, word.size) == (offset, size);
+            let apart = word.offset >= to || word.offset + u64::from(word.size) <= from;
+            if !same && !apart {
+                mixed = Some(word.write);
+            }
+            same || apart
+        });
+        let at = match words.iter().position(|word| word.offset == offset) {
+            Some(at) => at,
+            None => {
+                words.push(Word::new(offset, size));
+                words.len() - 1
+            }
+        };
+        (&mut words[at], mixed)
+    }
+
+    /// Who stored the word at an offset with a strong store.
+    pub(crate) fn writer(&self, offset: u64) -> Option<Stamp> {
+        let words = self.words.get(&(offset / QUAD))?;
+        let holds = |word: &&Word| offset.wrapping_sub(word.offset) < u64::from(word.size);
+        words.iter().find(holds).map(|word| word.write)
+    }
+
+    /// Weak stores cover a range: what strong ones published there is no more to be had.
+    pub(crate) fn forget_words(&mut self, offset: u64, len: u64) {
+        if self.words.is_empty() {
+            return;
+        }
+        let end = offset + len;
+        let hit = |word: &Word| word.offset < end && word.offset + u64::from(word.size) > offset;
+        let quads = offset / QUAD..end.div_ceil(QUAD);
+        if (quads.end - quads.start) as usize > self.words.len() {
+            self.words
+                .values_mut()
+                .for_each(|words| words.retain(|word| !hit(word)));
+        } else {
+            for quad in quads {
+                if let Some(words) = self.words.get_mut(&quad) {
+                    words.retain(|word| !hit(word));
+                }
+            }
+        }
+    }
+
+    /// Reads `len` bytes at `offset`.
+    pub(crate) fn read(
+        &mut self,
+        offset: u64,
+        len: u64,
+        by: &Visitor<'_>,
+        mut met: impl FnMut(Met, u64),
+    ) {
+        let end = offset + len;
+        let mut at = offset;
+        while at < end {
+            let part = (QUAD - at % QUAD).min(end - at);
+            let met = &mut |what| met(what, at);
+            match self.quad(at) {
+                Quad::Whole(cell) if part == QUAD => cell.read(by, met),
+                quad => quad
+                    .cells(at % QUAD, part)
+                    .iter_mut()
+                    .for_each(|cell| cell.read(by, met)),
+            }
+            at += part;
+        }
+    }
+
+    /// Writes `len` bytes at `offset`.
+    pub(crate) fn write(
+        &mut self,
+        offset: u64,
+        len: u64,
+        by: &Visitor<'_>,
+        mut met: impl FnMut(Met, u64),
+    ) {
+        let end = offset + len;
+        let mut at = offset;
+        while at < end {
+            let part = (QUAD - at % QUAD).min(end - at);
+            let met = &mut |what| met(what, at);
+            match self.quad(at) {
+                Quad::Whole(cell) if part == QUAD => cell.write(by, met),
+                quad => {
+                    let cells = quad.cells(at % QUAD, part);
+                    cells.iter_mut().for_each(|cell| cell.write(by, met));
+                    if part == QUAD {
+                        let whole = cells[0].clone();
+                        *quad = Quad::Whole(whole);
+                    }
+                }
+            }
+            at += part;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Strong accesses: what they take from others, what they publish, what they mean to the protocol.
+
+use std::sync::Arc;
+
+use slabfence_emu_exec::AccessKind;
+
+use crate::{
+    RegionKind, Rule,
+    access::{Scene, Target, place},
+    protocol,
+    registry::{Stamp, Synchronised},
+    shadow::Visitor,
+    word::{Head, Word, chain},
+};
+
+impl Scene<'_> {
+    /// A strong access to one word.
+    pub(crate) fn word(
+        &mut self,
+        lane: usize,
+        element: u32,
+        stamp: Stamp,
+        target: &mut Target<'_>,
+    ) {
+        let size = self.access.size;
+        let within = u64::from(element * size);
+        let (address, offset) = (target.address + within, target.offset + within);
+        let (region, kind) = (target.region, target.kind());
+        let at = place(region, target.address, target.offset, offset);
+        let (word, mixed) = target.shadow.word(offset, size);
+        if let (Some(earlier), true) = (mixed, kind.is_some_and(RegionKind::is_signal)) {
+            let earlier = (!earlier.is_none()).then_some(earlier);
+            let detail = || format!("{size} bytes at {address:#x}, otherwise before");
+            self.findings
+                .report(Rule::MixedSize, self.registry, (earlier, stamp), at, detail);
+        }
+        if self.torn(lane, word, stamp, kind) {
+            let earlier = (!word.write.is_none()).then_some(word.write);
+            let elements = self.access.elements;
+            let detail = || format!("{elements} elements of {size} bytes");
+            self.findings.report(
+                Rule::TornVector,
+                self.registry,
+                (earlier, stamp),
+                at,
+                detail,
+            );
+        }
+        let linked = !word.write.is_none()
+            && (word.write.lane() == stamp.lane() || self.registry.mutual(word.write, stamp));
+        let before = match linked {
+            true => word.heads.clone(),
+            false => Vec::new(),
+        };
+        let loads = self.access.kind == AccessKind::Load || self.access.returns;
+        if loads
+            && self
+                .warp
+                .reads(lane, address, &before, self.acquires(), self.registry)
+        {
+            let on = Synchronised::Acquired {
+                address,
+                pc: self.pc,
+            };
+            self.warp.synchronised(self.registry, on);
+        }
+        let view = Arc::clone(self.warp.view(lane));
+        let by = Visitor::new(stamp, &view);
+        if !self.stores() {
+            self.learn_from_value(lane, element, kind);
+            let number = self.operation.number();
+            let look = kind.and_then(|kind| protocol::looked(kind, address, word, &by, number));
+            if let Some(look) = look {
+                protocol::remember(&mut self.warp.thread(lane).looks, look);
+            }
+            return;
+        }
+        if let Some(kind) = kind {
+            for (rule, earlier, detail) in protocol::overwritten(kind, word, &by) {
+                let sides = (Some(earlier), stamp);
+                self.findings
+                    .report(rule, self.registry, sides, at, || detail.to_owned());
+            }
+            protocol::replace_users(kind, word, &by);
+        }
+        let releases = self.releases();
+        let boundary = self.options.kernel_boundary;
+        let mut heads = self.warp.publishes(lane, address, releases, boundary);
+        if self.access.kind == AccessKind::ReadModifyWrite {
+            let device = |head: &Head| self.registry.occupants[head.occupant as usize].device;
+            let same_device = |a: &Head, b: &Head| device(a) == device(b);
+            chain(&mut heads, &before, releases.is_some(), same_device);
+        }
+        if releases.is_some() {
+            let on = Synchronised::Released {
+                address,
+                pc: self.pc,
+            };
+            self.warp.synchronised(self.registry, on);
+        }
+        let mut number = self.operation.number();
+        let mut unread = false;
+        if kind == Some(RegionKind::Packets) {
+            unread = self.is_packet(lane, element, number);
+            // A scrub is nobody's.
+            number = number.filter(|_| unread);
+        }
+        *word = Word {
+            message: word.message + 1,
+            write: stamp,
+            vector: self.access.elements > 1,
+            heads,
+            number,
+            unread,
+            users: std::mem::take(&mut word.users),
+            ..*word
+        };
+    }
+
+    /// Whether a vector reads what another may be storing element by element. Entry lines are made for that: each element
+    /// names the epoch. A packet never is a vector.
+    fn torn(&self, lane: usize, word: &Word, stamp: Stamp, kind: Option<RegionKind>) -> bool {
+        let vector = self.access.elements > 1;
+        match kind {
+            Some(RegionKind::Entry) => false,
+            Some(RegionKind::Packets) => vector,
+            _ => {
+                let by = Visitor::new(stamp, self.warp.view(lane));
+                vector && !self.stores() && word.vector && !by.after(word.write)
+            }
+        }
+    }
+
+    /// The epoch numbers the operation; a poison word that is set excuses what waits end on.
+    fn learn_from_value(&mut self, lane: usize, element: u32, kind: Option<RegionKind>) {
+        let Some(row) = self.access.loaded.get(element as usize) else {
+            return;
+        };
+        match kind {
+            Some(RegionKind::Epoch) => {
+                if let Some(bound) = &mut self.operation.bound {
+                    bound.number.get_or_insert(row[lane]);
+                }
+            }
+            Some(RegionKind::Poison) if row[lane] != 0 => self.warp.poisoned = true,
+            _ => {}
+        }
+    }
+
+    /// Whether what is stored carries its operation's stamp.
+    fn is_packet(&self, lane: usize, element: u32, number: Option<u64>) -> bool {
+        let (rows, element) = (self.access.stored, element as usize);
+        let stamp = match self.access.size {
+            16 => rows.get(2 * element + 1).map(|row| row[lane] >> 32),
+            8 => rows.get(element).map(|row| row[lane] >> 32),
+            _ => rows.get(element).map(|row| row[lane]),
+        };
+        let (Some(stamp), Some(number)) = (stamp, number) else {
+            return false;
+        };
+        stamp as u32 == number as u32
+    }
+}

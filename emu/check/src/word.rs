@@ -1,0 +1,93 @@
+//! Words that strong accesses use: the value's writer, what it published, and who took it.
+
+use std::sync::Arc;
+
+use slabfence_emu_exec::Scope;
+
+use crate::{
+    clock::{Clock, Lane},
+    registry::Stamp,
+};
+
+/// What a release pattern publishes: all that its thread knew.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// The thread whose release it is.
+    pub(crate) lane: Lane,
+    /// Its own accesses up to this time.
+    pub(crate) time: u32,
+    pub(crate) scope: Scope,
+    /// What it knew of others.
+    pub(crate) knows: Arc<Clock>,
+    /// Its entry in the registry.
+    pub(crate) occupant: u32,
+}
+
+/// A word of one size at one address.
+#[derive(Clone, Debug)]
+pub(crate) struct Word {
+    /// Offset in its region.
+    pub(crate) offset: u64,
+    pub(crate) size: u32,
+    /// Distinguishes the values that it has held.
+    pub(crate) message: u32,
+    /// Who stored the value; none: it was there before.
+    pub(crate) write: Stamp,
+    /// Whether it was stored as one element of several.
+    pub(crate) vector: bool,
+    /// What the value's store published.
+    pub(crate) heads: Vec<Head>,
+    /// The number of the operation that stored it, if it is one's: a scrubbed packet is not.
+    pub(crate) number: Option<u64>,
+    /// Whether it is a packet that nobody has taken.
+    pub(crate) unread: bool,
+    /// Those who used the value: what must be ordered before the next store.
+    pub(crate) users: Vec<Stamp>,
+}
+
+impl Word {
+    /// A word that nobody has accessed.
+    pub(crate) fn new(offset: u64, size: u32) -> Self {
+        Self {
+            offset,
+            size,
+            message: 0,
+            write: Stamp::NONE,
+            vector: false,
+            heads: Vec::new(),
+            number: None,
+            unread: false,
+            users: Vec::new(),
+        }
+    }
+}
+
+/// Adds to what a store publishes, unless one of the same thread says more to no fewer.
+pub(crate) fn publish(heads: &mut Vec<Head>, head: &Head) {
+    let says_more =
+        |old: &Head| old.lane == head.lane && old.scope >= head.scope && old.time >= head.time;
+    if !heads.iter().any(says_more) {
+        heads.push(head.clone());
+    }
+}
+
+/// Adds what a link of a chain publishes to the next one's heads. What `own`, the first of them where the link releases,
+/// already knows and tells to no fewer is left out.
+pub(crate) fn chain(
+    heads: &mut Vec<Head>,
+    before: &[Head],
+    releases: bool,
+    same_device: impl Fn(&Head, &Head) -> bool,
+) {
+    for head in before {
+        let known = releases
+            && heads.first().is_some_and(|own| {
+                own.knows.covers(head.lane, head.time)
+                    && own.scope >= head.scope
+                    && same_device(own, head)
+            });
+        if !known {
+            publish(heads, head);
+        }
+    }
+}
