@@ -6,9 +6,9 @@ use std::thread::ThreadId;
 use slabfence_sys::{CUgraphEdgeData, CUgraphNode};
 
 use crate::code::{Code, Status};
-use crate::engine::OpId;
 use crate::handle::{self, Kind};
 use crate::machine::State;
+use crate::operations::OpId;
 use crate::settings::Settings;
 
 /// One device with its primary context.

@@ -7,9 +7,9 @@ use slabfence_emu_exec::{
     Cta, Env, Fast, Fault, GlobalMemory, Launch, MemoryFault, Region, Step, WaitReason,
 };
 
-use crate::engine::OpId;
 use crate::host;
 use crate::occupancy::Room;
+use crate::operations::OpId;
 use crate::profile::Profile;
 use crate::va::AddressMap;
 use crate::world::World;

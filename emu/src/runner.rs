@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::{OpId, Progress};
+use crate::engine::Progress;
 use crate::machine::State;
+use crate::operations::OpId;
 use crate::slots;
 
 /// Warp-instructions between two moments at which callers may have the lock.

@@ -13,8 +13,8 @@ use rustix::process::getpid;
 
 use crate::code::{Code, Status};
 use crate::device::Thread;
-use crate::engine::OpId;
 use crate::machine::{MachineError, State};
+use crate::operations::OpId;
 use crate::runner::Shared;
 
 /// How many machines can live in a process at once.

@@ -2,11 +2,11 @@
 
 use crate::code::{Code, Status};
 use crate::device::Thread;
-use crate::engine::{OpId, Work};
 use crate::event::Recorded;
 use crate::graph::Task;
 use crate::handle::{self, Kind};
 use crate::machine::State;
+use crate::operations::{OpId, Work};
 
 /// One stream.
 #[derive(Clone, Debug)]

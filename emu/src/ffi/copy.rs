@@ -6,9 +6,9 @@ use slabfence_sys::{CUdeviceptr, CUstream};
 
 use super::pointer::{address, handle};
 use crate::code::{Code, Status};
-use crate::engine::Source;
 use crate::graph::Task;
 use crate::host;
+use crate::operations::Source;
 use crate::slots::Call;
 
 /// One copy: both addresses, and which of them must be memory of the machine.
