@@ -12,7 +12,7 @@ use crate::operations::OpId;
 use crate::settings::Settings;
 
 /// One device with its primary context.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Device {
     /// How often the primary context is retained; 0: there is none.
     pub(crate) retained: u32,

@@ -72,11 +72,6 @@ impl Engine {
         std::mem::take(&mut self.news)
     }
 
-    /// Tells whoever waits that operations have completed.
-    pub(crate) fn tell(&mut self) {
-        self.news = true;
-    }
-
     /// Whether operations can start.
     pub(crate) fn has_ready(&self) -> bool {
         self.ops.has_ready()

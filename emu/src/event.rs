@@ -27,6 +27,7 @@ pub(crate) struct Event {
 }
 
 /// All events of a machine.
+#[derive(Clone)]
 pub(crate) struct Events(pub(crate) Table<Event>);
 
 impl Events {

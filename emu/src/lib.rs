@@ -20,6 +20,7 @@ mod faults;
 mod ffi;
 mod graph;
 mod handle;
+pub mod held;
 mod host;
 mod launch;
 mod machine;

@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::engine::{Engine, Progress};
 use crate::event::Events;
 use crate::graph::Graphs;
+use crate::held::Phase;
 use crate::memory::Memory;
 use crate::module::Modules;
 use crate::profile::Profile;
@@ -50,6 +51,8 @@ pub(crate) struct State {
     pub(crate) faults: Vec<String>,
     /// Objects that went with their context instead of being destroyed.
     pub(crate) abandoned: usize,
+    /// Whether the machine is held.
+    pub(crate) phase: Phase,
     /// Set when the machine goes.
     pub(crate) stop: bool,
 }
@@ -69,6 +72,7 @@ impl State {
             engine: Engine::new(Residency::new(&profile, devices)),
             faults: Vec::new(),
             abandoned: 0,
+            phase: Phase::Free,
             stop: false,
             profile,
         })
@@ -85,6 +89,18 @@ impl State {
             now,
         };
         self.engine.step(&mut world, budget)
+    }
+
+    /// What an operation may change, for whoever performs operations in place of the engine.
+    pub(crate) fn world(&mut self, now: u64) -> World<'_> {
+        World {
+            memory: &mut self.memory,
+            devices: &mut self.devices,
+            events: &mut self.events,
+            graphs: &mut self.graphs,
+            faults: &mut self.faults,
+            now,
+        }
     }
 
     fn live(&self) -> Live {
@@ -232,6 +248,11 @@ impl Machine {
                 .push(spawned.map_err(|error| MachineError::Host(error.to_string()))?);
         }
         Ok(machine)
+    }
+
+    /// What the machine's threads share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// The machine's driver as a function table.

@@ -103,6 +103,11 @@ impl Operations {
         id
     }
 
+    /// How many were ever enqueued.
+    pub(crate) fn enqueued(&self) -> u64 {
+        self.next
+    }
+
     /// The operation, unless it has completed.
     pub(crate) fn get(&self, id: OpId) -> Option<&Op> {
         self.ops.get(&id)

@@ -265,9 +265,11 @@ impl Residency {
 }
 
 /// Global memory as one device sees it.
-struct View<'a> {
-    map: &'a AddressMap,
-    device: u32,
+pub(crate) struct View<'a> {
+    /// All addresses.
+    pub(crate) map: &'a AddressMap,
+    /// The device.
+    pub(crate) device: u32,
 }
 
 impl GlobalMemory for View<'_> {

@@ -180,6 +180,7 @@ impl State {
         work: Work,
         also_after: &[OpId],
     ) -> Status<OpId> {
+        self.accepts()?;
         let mut after = self.order(index)?;
         after.extend_from_slice(also_after);
         let stream = self.streams.get_mut(index)?;

@@ -4,6 +4,7 @@ pub mod addresses;
 pub mod arithmetic;
 pub mod exchange;
 pub mod graphs;
+pub mod held;
 pub mod late;
 pub mod probe;
 pub mod processes;

@@ -21,6 +21,7 @@ mod memory;
 mod op;
 mod registers;
 mod run;
+mod upcoming;
 mod value;
 mod warp;
 mod window;
@@ -31,3 +32,4 @@ pub use hook::{Access, CtaBarrier, Fast, Fence, Hook, Operation, Order, Scope, S
 pub use kernel::{CompileError, Kernel, ParamInfo, SourceLine};
 pub use launch::{Launch, LaunchError};
 pub use memory::{GlobalMemory, MemoryFault, Region};
+pub use upcoming::Upcoming;

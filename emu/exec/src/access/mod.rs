@@ -54,7 +54,7 @@ struct Part<'a> {
 
 impl MemoryOp {
     /// Where each lane's access starts.
-    fn addresses(&self, registers: &Registers) -> Wide {
+    pub(crate) fn addresses(&self, registers: &Registers) -> Wide {
         let mut addresses = [self.offset as u64; LANES];
         match self.base {
             Place::Nowhere => {}
