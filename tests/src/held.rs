@@ -1,13 +1,15 @@
 //! Ranks whose work is enqueued on a held machine from one thread.
 
+use std::mem::offset_of;
+use std::ops::Range;
 use std::thread;
 
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::{Driver, Graph, GraphExec, Stream};
 use slabfence::health::Health;
-use slabfence::layout::Transport;
+use slabfence::layout::{LocalBlock, Transport};
 
-use crate::graphs::capture;
+use crate::graphs::{capture, local_block};
 use crate::ranks::on_ranks;
 use crate::rounds::Rounds;
 use crate::shape::Shape;
@@ -98,6 +100,12 @@ impl Seat {
         for index in 0..rounds.exchanges.len() {
             rounds.collect(round, index, stream).expect("an output");
         }
+    }
+
+    /// Where the channel counts the warps that have ended: only the guard against overlapping operations reads it.
+    pub fn retired(&self) -> Range<u64> {
+        let at = local_block(&self.graph) + offset_of!(LocalBlock, retired) as u64;
+        at..at + 8
     }
 
     /// What is wrong with the outputs that were collected so far, or with the channel's health.

@@ -1,7 +1,7 @@
 //! What a warp is about to do, for schedulers that choose at the operations that other warps can notice.
 
 use crate::{
-    AccessKind, Cta, Operation, Order, Space,
+    AccessKind, Cta, Operation, Space,
     op::{Op, Where},
     value::LANES,
     warp::{Standing, Warp},
@@ -42,7 +42,7 @@ impl Cta {
         let Op::Memory(op) = &inst.op else {
             return None;
         };
-        if lanes == 0 || op.order == Order::Weak && op.atomic.is_none() {
+        if lanes == 0 || !op.is_strong() {
             return None;
         }
         let mut addresses = op.addresses(&warp.registers);

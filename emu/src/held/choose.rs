@@ -16,7 +16,7 @@ const LONG: usize = 4;
 
 /// What is stalled.
 #[derive(Clone, Copy, Debug)]
-struct Stall {
+pub(super) struct Stall {
     name: Name,
     /// 0: its device, 1: its block, 2: itself.
     depth: usize,

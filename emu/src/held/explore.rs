@@ -26,8 +26,8 @@ pub struct Exploration {
 
 /// A run that is over, for who checks its results.
 pub struct Looked<'a> {
-    shared: &'a Shared,
-    run: &'a Run,
+    pub(super) shared: &'a Shared,
+    pub(super) run: &'a Run,
 }
 
 impl Looked<'_> {
@@ -103,13 +103,7 @@ impl Held<'_> {
             traces.insert(run.trace);
             if run.end == End::Complete {
                 running.let_go();
-                let looked = Looked {
-                    shared: running.shared,
-                    run: &run,
-                };
-                if let Err(words) = check(&looked) {
-                    run.findings.push(words);
-                }
+                run.findings.extend(check(&running.look(&run)).err());
             }
             if !run.is_clean() {
                 found.bad = Some(run);

@@ -3,15 +3,18 @@
 mod choose;
 mod crew;
 mod drive;
+mod exhaust;
 mod explore;
 mod floor;
 mod name;
 mod observe;
+mod order;
 mod places;
 mod plan;
 mod random;
 mod report;
 mod running;
+mod settle;
 mod snapshot;
 mod stage;
 mod watch;
@@ -19,6 +22,7 @@ mod watch;
 use std::fmt;
 use std::time::Duration;
 
+pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
 pub use report::{End, LastWriter, Reason, Run, Wait, Waiter};

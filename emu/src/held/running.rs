@@ -1,6 +1,7 @@
 //! The machine while runs are made of it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use slabfence_emu_exec::Fast;
@@ -13,6 +14,7 @@ use crate::slots;
 
 use super::choose::Chooser;
 use super::drive::Stop;
+use super::explore::Looked;
 use super::floor::Floor;
 use super::name::Names;
 use super::places::Places;
@@ -45,7 +47,7 @@ pub(super) struct Left {
 /// The machine's lock while runs are made.
 pub(super) struct Running<'a> {
     /// The machine.
-    pub(super) shared: &'a Shared,
+    shared: &'a Shared,
     start: &'a Start,
     left: &'a mut Option<Left>,
     state: Option<MutexGuard<'a, State>>,
@@ -82,6 +84,27 @@ impl<'a> Running<'a> {
     /// Lets others have the lock, until it is needed again.
     pub(super) fn let_go(&mut self) {
         self.state = None;
+    }
+
+    /// Ranges of addresses as ranges of words at home addresses.
+    pub(super) fn words(&self, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut hint = 0;
+        let words = |range: &Range<u64>| {
+            let first = self.start.places.home(range.start, &mut hint);
+            first / 8..(first + (range.end - range.start)).div_ceil(8)
+        };
+        ranges.iter().map(words).collect()
+    }
+
+    /// A run for who checks its results.
+    pub(super) fn look<'b>(&self, run: &'b Run) -> Looked<'b>
+    where
+        'a: 'b,
+    {
+        Looked {
+            shared: self.shared,
+            run,
+        }
     }
 
     /// The beginning of a run; memory is put back.

@@ -26,7 +26,7 @@ const DRAWN: u64 = 1 << 16;
 
 /// A grid that has not ended.
 pub(super) struct Grid {
-    op: OpId,
+    pub(super) op: OpId,
     pub(super) launch: Arc<Launch>,
     room: Room,
     /// Blocks that were not resident yet, the next one last; empty for a grid too large to draw.
@@ -85,8 +85,8 @@ pub(super) struct Stage<O> {
     tick: u64,
     /// Warp-instructions executed.
     pub(super) executed: u64,
-    /// Grids that have ended, for who follows the order of things.
-    pub(super) ended: Vec<Name>,
+    /// Operations that have completed and those that they waited for, for who follows the order of things.
+    pub(super) ended: Vec<(Name, Vec<Name>)>,
 }
 
 /// `%globaltimer` at the start of every run.
@@ -148,11 +148,6 @@ impl<O: Observe> Stage<O> {
         self.names.get(id)
     }
 
-    /// The operation that an agent would start.
-    pub(super) fn start_of(&self, name: Name) -> Option<OpId> {
-        self.starts.get(&name).copied()
-    }
-
     /// Makes agents of the operations that can start. What has no effect that anyone could see is done at once.
     pub(super) fn open(&mut self, state: &mut State) -> Option<Did> {
         while let Some(id) = self.ops.take_ready() {
@@ -192,8 +187,7 @@ impl<O: Observe> Stage<O> {
         let number = name.op_number();
         let observer = &mut self.watch.observer;
         observer.task(number, name.device, &after, &touches);
-        self.ops.complete(id);
-        self.ended.push(name);
+        self.completed(id, name);
         None
     }
 
@@ -282,9 +276,14 @@ impl<O: Observe> Stage<O> {
         let after = self.after(id);
         let observer = &mut self.watch.observer;
         observer.task(name.op_number(), name.device, &after, &[]);
-        self.ops.complete(id);
-        self.ended.push(name);
+        self.completed(id, name);
         self.open(state)
+    }
+
+    fn completed(&mut self, id: OpId, name: Name) {
+        let after = self.names_after(id);
+        self.ops.complete(id);
+        self.ended.push((name, after));
     }
 
     fn admit(&mut self, op: OpId, name: Name, launch: Launch) {
@@ -425,8 +424,7 @@ impl<O: Observe> Stage<O> {
             let op = grid.op;
             self.grids.remove(&name);
             self.watch.observer.end(name.op_number());
-            self.ops.complete(op);
-            self.ended.push(name);
+            self.completed(op, name);
         }
     }
 }

@@ -71,6 +71,8 @@ pub(super) struct Watch<O> {
     pub(super) strong: Option<Vec<Strong>>,
     /// Barriers since this was last emptied.
     pub(super) meetings: Vec<Meeting>,
+    /// Whether steps end before strong accesses.
+    pub(super) pause: bool,
     hint: usize,
 }
 
@@ -93,6 +95,7 @@ impl<O> Watch<O> {
             writers: BTreeMap::new(),
             strong: explored.then(Vec::new),
             meetings: Vec::new(),
+            pause: false,
             hint: 0,
         }
     }
@@ -144,6 +147,8 @@ impl<O> Watch<O> {
                 words.push(self.word(access.space, address + part));
             }
         }
+        words.sort_unstable();
+        words.dedup();
         self.note(&digest);
         if write && access.space == Space::Global {
             let kernel: Arc<str> = at.launch.kernel.name().into();
@@ -221,5 +226,9 @@ impl<O: Hook> Hook for Watch<O> {
 
     fn exit(&mut self, at: &Site<'_>, lanes: u32) {
         self.observer.exit(at, lanes);
+    }
+
+    fn pauses(&self) -> bool {
+        self.pause
     }
 }

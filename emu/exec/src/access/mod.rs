@@ -84,6 +84,11 @@ impl MemoryOp {
             || self.atomic.is_some_and(|atomic| atomic.returns)
     }
 
+    /// Whether other warps may take part in what it means: it is no ordinary access.
+    pub(crate) fn is_strong(&self) -> bool {
+        self.order != Order::Weak || self.atomic.is_some()
+    }
+
     fn releases(&self) -> bool {
         matches!(self.order, Order::Release | Order::AcqRel)
     }
