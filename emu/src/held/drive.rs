@@ -9,7 +9,6 @@ use crate::operations::{OpId, Work};
 use super::choose::Chooser;
 use super::crew::{Agent, Role, Standing};
 use super::name::Name;
-use super::observe::Observe;
 use super::plan::{Patience, Plan};
 use super::report::{End, LastWriter, Reason, Wait, Waiter};
 use super::stage::{Did, Stage};
@@ -30,7 +29,7 @@ pub(super) enum Stop {
     Call(Callback, OpId),
 }
 
-impl<O: Observe> Stage<O> {
+impl Stage {
     /// Runs until the end or a host function. `choices` counts.
     pub(super) fn drive(
         &mut self,

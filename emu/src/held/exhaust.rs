@@ -118,7 +118,7 @@ impl Held<'_> {
                     found.runs += 1;
                     if run.end == End::Complete {
                         running.let_go();
-                        run.findings.extend(check(&running.look(&run)).err());
+                        run.wrong = check(&running.look(&run)).err();
                     }
                     if !run.is_clean() {
                         found.bad = Some(run);

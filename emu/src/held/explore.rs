@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use slabfence_emu_exec::Fast;
-
 use crate::host;
 use crate::runner::Shared;
 
@@ -103,7 +101,7 @@ impl Held<'_> {
             traces.insert(run.trace);
             if run.end == End::Complete {
                 running.let_go();
-                run.findings.extend(check(&running.look(&run)).err());
+                run.wrong = check(&running.look(&run)).err();
             }
             if !run.is_clean() {
                 found.bad = Some(run);
@@ -115,9 +113,12 @@ impl Held<'_> {
     }
 }
 
-impl Stage<Fast> {
+impl Stage {
     /// What came of a run.
-    pub(super) fn report(&self, seed: u64, end: End) -> Run {
+    pub(super) fn report(&mut self, seed: u64, end: End) -> Run {
+        let checker = self.watch.detector.0.as_mut();
+        let mut findings = checker.map_or_else(Vec::new, |checker| checker.finish());
+        findings.extend(self.finding.take());
         Run {
             seed,
             trace: self.watch.trace,
@@ -125,7 +126,8 @@ impl Stage<Fast> {
             executed: self.executed,
             elapsed: self.now - BEGINNING,
             end,
-            findings: Vec::new(),
+            findings,
+            wrong: None,
         }
     }
 }

@@ -2,12 +2,12 @@
 
 mod choose;
 mod crew;
+mod detector;
 mod drive;
 mod exhaust;
 mod explore;
 mod floor;
 mod name;
-mod observe;
 mod order;
 mod places;
 mod plan;
@@ -25,6 +25,8 @@ use std::time::Duration;
 pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
+pub use slabfence_emu_check::{Finding, Rule};
+
 pub use report::{End, LastWriter, Reason, Run, Wait, Waiter};
 
 use crate::code::{Code, Status};

@@ -17,8 +17,8 @@ pub(super) struct Place {
     pub(super) home: u64,
     /// The device that owns the memory.
     pub(super) device: u32,
-    /// Whether it is host memory.
-    pub(super) host: bool,
+    /// What it is.
+    pub(super) kind: Kind,
     /// Distinguishes it from others that had its addresses.
     pub(super) id: u64,
 }
@@ -50,7 +50,7 @@ impl Places {
                 len: range.len,
                 home: home.map_or(range.base, |&(_, _, base)| base),
                 device: range.device,
-                host: range.kind.is_host(),
+                kind: range.kind,
                 id: range.id,
             }
         };

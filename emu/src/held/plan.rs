@@ -41,13 +41,18 @@ pub struct Plan {
     pub tick: u64,
     /// What happens when nobody can go on.
     pub patience: Patience,
+    /// Whether accesses are watched for races, stale words and memory that is not theirs.
+    pub detect: bool,
+    /// Whether the detector takes a kernel to begin behind whatever ended before it, as seen from any device (the
+    /// assumption of `docs/memory-model.md`).
+    pub kernel_boundary: bool,
     /// Warp-instructions after which a run is given up.
     pub limit: u64,
 }
 
 impl Plan {
-    /// A plan of a policy: a nanosecond an instruction, drawn dispatch, no cap, deadlocks reported at once, and a limit of
-    /// 50 million instructions a run.
+    /// A plan of a policy: a nanosecond an instruction, drawn dispatch, no cap, deadlocks reported at once, everything
+    /// watched, and a limit of 50 million instructions a run.
     pub const fn new(policy: Policy) -> Plan {
         Plan {
             policy,
@@ -55,6 +60,8 @@ impl Plan {
             drawn_dispatch: true,
             tick: 1,
             patience: Patience::None,
+            detect: true,
+            kernel_boundary: true,
             limit: 50_000_000,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use slabfence_emu_check::Finding;
 use slabfence_emu_exec::SourceLine;
 use slabfence_sys::{RangeKind, RangeNote};
 
@@ -20,14 +21,16 @@ pub struct Run {
     pub elapsed: u64,
     /// How it ended.
     pub end: End,
-    /// What the detector and the check of results found.
-    pub findings: Vec<String>,
+    /// What the detector found.
+    pub findings: Vec<Finding>,
+    /// What the check of results found.
+    pub wrong: Option<String>,
 }
 
 impl Run {
     /// Whether everything completed and nothing was found.
     pub fn is_clean(&self) -> bool {
-        self.end == End::Complete && self.findings.is_empty()
+        self.end == End::Complete && self.findings.is_empty() && self.wrong.is_none()
     }
 }
 
@@ -133,6 +136,18 @@ pub struct LastWriter {
     pub line: u32,
 }
 
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.end)?;
+        if let Some(wrong) = &self.wrong {
+            write!(f, "\n  wrong result: {wrong}")?;
+        }
+        self.findings
+            .iter()
+            .try_for_each(|finding| write!(f, "\n{finding}"))
+    }
+}
+
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, waiters) = match self {
@@ -223,6 +238,8 @@ impl fmt::Display for Reason {
 fn words(note: &RangeNote, address: u64) -> String {
     let kind = match note.kind {
         RangeKind::LOCAL => "local words",
+        RangeKind::EPOCH => "the epoch",
+        RangeKind::TICKET => "the ticket",
         RangeKind::SIGNAL => "signal lines",
         RangeKind::OUTBOX => "outbox",
         RangeKind::INBOX => "inbox",

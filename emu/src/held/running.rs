@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
-use slabfence_emu_exec::Fast;
-
 use crate::code::Code;
 use crate::machine::State;
 use crate::operations::{OpId, Work};
@@ -13,6 +11,7 @@ use crate::runner::Shared;
 use crate::slots;
 
 use super::choose::Chooser;
+use super::detector::Detector;
 use super::drive::Stop;
 use super::explore::Looked;
 use super::floor::Floor;
@@ -113,14 +112,15 @@ impl<'a> Running<'a> {
         plan: &Plan,
         draw: Option<Random>,
         explored: bool,
-    ) -> Result<Stage<Fast>, HeldError> {
+    ) -> Result<Stage, HeldError> {
         let start = self.start;
         let state = self.state();
         if !start.snapshot.fits(state) {
             return Err(HeldError::Changed);
         }
         start.snapshot.restore(state);
-        let watch = Watch::new(Fast, start.places.clone(), explored);
+        let detector = Detector::of(plan, state, &start.places);
+        let watch = Watch::new(detector, start.places.clone(), explored);
         let floor = Floor::new(&state.profile, state.devices.len(), plan.residency);
         let (ops, names) = (start.snapshot.ops.clone(), start.names.clone());
         Ok(Stage::new(ops, names, floor, watch, draw, plan.tick))
@@ -154,7 +154,7 @@ impl<'a> Running<'a> {
     }
 
     /// Remembers how a run left the operations.
-    pub(super) fn left(&mut self, stage: &Stage<Fast>, end: &End) {
+    pub(super) fn left(&mut self, stage: &Stage, end: &End) {
         *self.left = Some(Left {
             ops: stage.operations().iter().map(|(id, _)| id).collect(),
             end: end.clone(),

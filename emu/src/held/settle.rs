@@ -8,7 +8,6 @@ use crate::machine::State;
 
 use super::crew::{Agent, Role, Standing};
 use super::name::Name;
-use super::observe::Observe;
 use super::order::Order;
 use super::stage::{Did, Stage};
 use super::watch::{Meeting, Strong};
@@ -16,7 +15,7 @@ use super::watch::{Meeting, Strong};
 /// Instructions between two looks at whether a warp has stopped.
 const FUEL: u32 = 1 << 16;
 
-impl<O: Observe> Stage<O> {
+impl Stage {
     /// The strong access that an agent performs next.
     pub(super) fn upcoming(&self, agent: &Agent) -> Option<Upcoming> {
         let Role::Warp(number) = agent.role else {

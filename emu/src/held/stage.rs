@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use slabfence_emu_check::{Finding, Touch};
 use slabfence_emu_exec::{Cta, Env, Launch, Step};
 
 use crate::callback::Callback;
@@ -17,7 +18,6 @@ use crate::task;
 use super::crew::{Agent, Crew, Role, Standing};
 use super::floor::Floor;
 use super::name::{Name, Names};
-use super::observe::{Observe, Touch};
 use super::random::Random;
 use super::watch::Watch;
 
@@ -64,7 +64,7 @@ pub(super) enum Did {
 }
 
 /// A run.
-pub(super) struct Stage<O> {
+pub(super) struct Stage {
     ops: Operations,
     names: Arc<Names>,
     starts: BTreeMap<Name, OpId>,
@@ -77,7 +77,7 @@ pub(super) struct Stage<O> {
     /// Who can be chosen.
     pub(super) crew: Crew,
     /// What is seen of it.
-    pub(super) watch: Watch<O>,
+    pub(super) watch: Watch,
     /// Draws the order of blocks and their multiprocessors, if they are to be drawn.
     draw: Option<Random>,
     /// `%globaltimer`, virtual nanoseconds.
@@ -87,21 +87,23 @@ pub(super) struct Stage<O> {
     pub(super) executed: u64,
     /// Operations that have completed and those that they waited for, for who follows the order of things.
     pub(super) ended: Vec<(Name, Vec<Name>)>,
+    /// What the detector says of the fault that ended the run.
+    pub(super) finding: Option<Finding>,
 }
 
 /// `%globaltimer` at the start of every run.
 pub(super) const BEGINNING: u64 = 1_000_000_000;
 
-impl<O: Observe> Stage<O> {
+impl Stage {
     /// The beginning of a run.
     pub(super) fn new(
         ops: Operations,
         names: Arc<Names>,
         floor: Floor,
-        watch: Watch<O>,
+        watch: Watch,
         draw: Option<Random>,
         tick: u64,
-    ) -> Stage<O> {
+    ) -> Stage {
         Stage {
             ops,
             names,
@@ -117,6 +119,7 @@ impl<O: Observe> Stage<O> {
             tick,
             executed: 0,
             ended: Vec::new(),
+            finding: None,
         }
     }
 
@@ -185,8 +188,8 @@ impl<O: Observe> Stage<O> {
         }
         let after = self.after(id);
         let number = name.op_number();
-        let observer = &mut self.watch.observer;
-        observer.task(number, name.device, &after, &touches);
+        let detector = &mut self.watch.detector;
+        detector.task(number, name.device, &after, &touches);
         self.completed(id, name);
         None
     }
@@ -274,8 +277,8 @@ impl<O: Observe> Stage<O> {
     pub(super) fn returned(&mut self, id: OpId, state: &mut State) -> Option<Did> {
         let name = self.names.get(id)?;
         let after = self.after(id);
-        let observer = &mut self.watch.observer;
-        observer.task(name.op_number(), name.device, &after, &[]);
+        let detector = &mut self.watch.detector;
+        detector.task(name.op_number(), name.device, &after, &[]);
         self.completed(id, name);
         self.open(state)
     }
@@ -301,8 +304,8 @@ impl<O: Observe> Stage<O> {
             draw.shuffle(&mut order);
         }
         let after = self.after(op);
-        let observer = &mut self.watch.observer;
-        observer.begin(name.op_number(), name.device, &after);
+        let detector = &mut self.watch.detector;
+        detector.begin(name.op_number(), name.device, &after);
         let grid = Grid {
             op,
             launch: Arc::new(launch),
@@ -394,6 +397,9 @@ impl<O: Observe> Stage<O> {
                 self.leave(number);
             }
             Step::Fault(fault) => {
+                let op = name.op_number();
+                let checker = self.watch.detector.0.as_deref();
+                self.finding = checker.and_then(|checker| checker.fault(op, &fault));
                 let words = faults::describe(&fault, device, &state.memory.map);
                 return self.fault(state, device, faults::code(&fault.kind), words);
             }
@@ -423,7 +429,7 @@ impl<O: Observe> Stage<O> {
         if grid.live == 0 && grid.waiting() == 0 {
             let op = grid.op;
             self.grids.remove(&name);
-            self.watch.observer.end(name.op_number());
+            self.watch.detector.end(name.op_number());
             self.completed(op, name);
         }
     }

@@ -7,6 +7,7 @@ use slabfence_emu_exec::{
     Access, AccessKind, CtaBarrier, Fence, Hook, Operation, Order, Site, Space,
 };
 
+use super::detector::Detector;
 use super::name::{Name, mix};
 use super::places::Places;
 
@@ -51,9 +52,9 @@ pub(super) struct Writer {
 
 /// The hook of held runs. It hands everything on, at home addresses.
 #[derive(Debug)]
-pub(super) struct Watch<O> {
+pub(super) struct Watch {
     /// The detector.
-    pub(super) observer: O,
+    pub(super) detector: Detector,
     places: Arc<Places>,
     /// The warp that runs.
     pub(super) name: Name,
@@ -76,11 +77,11 @@ pub(super) struct Watch<O> {
     hint: usize,
 }
 
-impl<O> Watch<O> {
+impl Watch {
     /// Watches for a detector; `explored` says whether accesses and barriers are kept for the explorer.
-    pub(super) fn new(observer: O, places: Arc<Places>, explored: bool) -> Watch<O> {
+    pub(super) fn new(detector: Detector, places: Arc<Places>, explored: bool) -> Watch {
         Watch {
-            observer,
+            detector,
             places,
             name: Name {
                 device: 0,
@@ -170,14 +171,14 @@ impl<O> Watch<O> {
     }
 }
 
-impl<O: Hook> Hook for Watch<O> {
+impl Hook for Watch {
     const CHECKING: bool = true;
 
     fn access(&mut self, at: &Site<'_>, access: &Access<'_>) {
         if access.order != Order::Weak || access.operation.is_some() {
             self.seen(at, access);
         }
-        if !O::CHECKING {
+        if self.detector.0.is_none() {
             return;
         }
         let mut addresses = *access.addresses;
@@ -189,7 +190,7 @@ impl<O: Hook> Hook for Watch<O> {
             }
         }
         let addresses = &addresses;
-        self.observer.access(
+        self.detector.access(
             at,
             &Access {
                 addresses,
@@ -199,7 +200,7 @@ impl<O: Hook> Hook for Watch<O> {
     }
 
     fn fence(&mut self, at: &Site<'_>, lanes: u32, fence: Fence) {
-        self.observer.fence(at, lanes, fence);
+        self.detector.fence(at, lanes, fence);
     }
 
     fn cta_barrier(&mut self, at: &Site<'_>, event: CtaBarrier<'_>) {
@@ -217,15 +218,15 @@ impl<O: Hook> Hook for Watch<O> {
             }
             CtaBarrier::Completed { .. } => {}
         }
-        self.observer.cta_barrier(at, event);
+        self.detector.cta_barrier(at, event);
     }
 
     fn warp_barrier(&mut self, at: &Site<'_>, lanes: u32) {
-        self.observer.warp_barrier(at, lanes);
+        self.detector.warp_barrier(at, lanes);
     }
 
     fn exit(&mut self, at: &Site<'_>, lanes: u32) {
-        self.observer.exit(at, lanes);
+        self.detector.exit(at, lanes);
     }
 
     fn pauses(&self) -> bool {
