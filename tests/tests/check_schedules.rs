@@ -1,7 +1,8 @@
 //! Held work of two ranks under many schedules: every schedule gives the right results, and a seed gives the same run again.
 
 use slabfence::layout::{DType, Transport};
-use slabfence_emu::held::{End, Patience, Plan, Policy};
+use slabfence::sys::{RangeKind, RangeNote};
+use slabfence_emu::held::{End, Patience, Plan, Policy, Reason, Run, Wait};
 use slabfence_tests::held::{Seat, close, compare, contract, seats};
 use slabfence_tests::probe::machine;
 use slabfence_tests::shape::Shape;
@@ -102,7 +103,7 @@ fn one_resident_block_at_a_time_is_enough_for_grids_of_one_block() {
 }
 
 /// Rank 1 enqueues nothing.
-fn alone(plan: &Plan) -> (slabfence_emu::held::Run, Vec<String>) {
+fn alone(plan: &Plan) -> (Run, Vec<String>) {
     let (machine, driver) = machine(2);
     let contract = contract(2, Transport::Push);
     let seats = seats(&driver, 2, &contract, &SHAPES, 1, 2);
@@ -110,6 +111,8 @@ fn alone(plan: &Plan) -> (slabfence_emu::held::Run, Vec<String>) {
     seats[0].eager(0, 0);
     let run = held.run(plan, 1).unwrap();
     drop(held);
+    let synchronised = seats[0].stream.synchronize();
+    assert_eq!(synchronised.is_ok(), run.end == End::Complete);
     let faults = machine.faults();
     if run.end == End::Complete {
         close(seats);
@@ -120,12 +123,53 @@ fn alone(plan: &Plan) -> (slabfence_emu::held::Run, Vec<String>) {
 #[test]
 fn a_deadlock_names_who_waits_for_which_word_of_whom() {
     let (run, faults) = alone(&PLANS[1]);
-    let End::Deadlock(waiters) = &run.end else {
-        panic!("{}", run.end);
-    };
-    eprintln!("{}", run.end);
     assert_eq!(faults, [run.end.to_string()]);
-    assert!(waiters.len() > 1);
+    let End::Deadlock(waiters) = &run.end else {
+        panic!("{run}");
+    };
+    let polls = waiters.iter().filter_map(|waiter| match &waiter.wait {
+        Wait::Warp {
+            warp,
+            lanes,
+            reason:
+                Reason::Polls {
+                    seen,
+                    region: Some(note),
+                    writer,
+                    ..
+                },
+            ..
+        } => Some((
+            *warp,
+            *lanes,
+            *seen,
+            note.kind,
+            note.rank,
+            note.source,
+            writer,
+        )),
+        _ => None,
+    });
+    // A worker polls the data flag of rank 1, and the control warp its entry line; rank 1 is lane 1.
+    let (flag, entry) = (RangeNote::NONE, 1);
+    let signal = RangeKind::SIGNAL;
+    assert_eq!(
+        polls.collect::<Vec<_>>(),
+        [
+            (0, 2, 0, signal, 0, flag, &None),
+            (8, 2, 0, signal, 0, entry, &None)
+        ]
+    );
+    assert!(waiters.iter().all(|waiter| waiter.device == 0));
+    let behind = waiters
+        .last()
+        .map(|waiter| (waiter.what.as_str(), &waiter.wait));
+    assert_eq!(behind, Some(("a copy", &Wait::Operations(vec![(0, 2)]))));
+    let words = run.end.to_string();
+    assert!(
+        words.contains("signal lines of rank 0, slot 0, written by rank 1"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -135,6 +179,7 @@ fn with_patience_a_missing_rank_ends_in_the_time_out_of_the_wait() {
         ..Plan::new(Policy::Random)
     };
     let (run, faults) = alone(&patient);
-    assert_eq!((run.end, faults), (End::Complete, Vec::new()));
+    assert_eq!((&run.end, faults), (&End::Complete, Vec::new()), "{run}");
+    // The contract's fail threshold.
     assert!(run.elapsed > 600_000_000_000, "{}", run.elapsed);
 }

@@ -4,7 +4,7 @@
 //! end; wherever two accesses of it conflict and nothing orders them, the place before the first becomes one at which the
 //! other goes first in a later run. A poll that sees nothing new is no event: its warp waits until the word is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use slabfence_emu_exec::{AccessKind, Upcoming};
@@ -14,10 +14,10 @@ use crate::slots;
 use super::crew::{Agent, Role, Standing};
 use super::explore::Looked;
 use super::name::Name;
-use super::order::Order;
 use super::plan::Plan;
 use super::report::{End, Run};
 use super::running::Running;
+use super::search::Search;
 use super::stage::Did;
 use super::watch::Strong;
 use super::{Held, HeldError};
@@ -48,39 +48,10 @@ pub struct Exhaustion {
     pub bad: Option<Run>,
 }
 
-/// A place of a run at which somebody was chosen.
-struct Node {
-    enabled: Vec<Name>,
-    /// Who polls a word that was not written since, and so has nothing to do here.
-    awaiting: BTreeSet<Name>,
-    /// Who must be chosen here in some run.
-    due: BTreeSet<Name>,
-    /// Who was, and what it did.
-    done: BTreeMap<Name, Strong>,
-    /// Who was, and saw nothing new.
-    polls: BTreeSet<Name>,
-    /// Whose next access need not be tried: a run in which it comes first is known.
-    sleep: BTreeMap<Name, Strong>,
-    chosen: Name,
-    /// Which event of the chosen one this is.
-    count: u32,
-}
-
 /// How a run came out.
 enum Outcome {
     Ended(End),
     Repeats,
-}
-
-#[derive(Default)]
-struct Search {
-    nodes: Vec<Node>,
-    order: Order,
-    /// Whether a run was left to time.
-    blind: bool,
-    longest: usize,
-    /// Words whose order is not varied, by home address.
-    unvaried: Vec<Range<u64>>,
 }
 
 impl Held<'_> {
@@ -236,7 +207,8 @@ impl Search {
                 .and_then(|agent| stage.upcoming(&agent));
             // The loop of a wait may begin with a copy of its first look, so the instruction does not count.
             let same = |a: &Upcoming, b: &Upcoming| {
-                a.lanes == b.lanes && a.space == b.space && a.addresses == b.addresses
+                (a.kind, a.lanes, a.space) == (b.kind, b.lanes, b.space)
+                    && a.addresses == b.addresses
             };
             let again = before.zip(after).is_some_and(|(a, b)| same(&a, &b));
             if !access.write && again {
@@ -263,92 +235,5 @@ impl Search {
                 Some(stage.report(number, end))
             }
         })
-    }
-
-    /// A new place of the run. False when whoever can be chosen need not be.
-    fn enter(
-        &mut self,
-        enabled: &[Agent],
-        loads: impl Fn(&Agent) -> bool,
-        awaiting: &BTreeMap<Name, Strong>,
-    ) -> bool {
-        let sleep = match self.nodes.last() {
-            None => BTreeMap::new(),
-            Some(last) => {
-                let did = &last.done[&last.chosen];
-                let others = last.sleep.iter().chain(&last.done);
-                let asleep =
-                    others.filter(|&(&name, access)| name != last.chosen && !access.conflicts(did));
-                asleep
-                    .map(|(&name, access)| (name, access.clone()))
-                    .collect()
-            }
-        };
-        let awake = |agent: &&Agent| !sleep.contains_key(&agent.name);
-        // Polls first: those that wait are known to wait when the word is written.
-        let first = enabled.iter().filter(awake).find(|&agent| loads(agent));
-        let Some(chosen) = first.or_else(|| enabled.iter().find(awake)) else {
-            return false;
-        };
-        self.nodes.push(Node {
-            enabled: enabled.iter().map(|agent| agent.name).collect(),
-            awaiting: awaiting.keys().copied().collect(),
-            due: BTreeSet::from([chosen.name]),
-            done: BTreeMap::new(),
-            polls: BTreeSet::new(),
-            sleep,
-            chosen: chosen.name,
-            count: 0,
-        });
-        true
-    }
-
-    /// Where an access could have come first: it is due there.
-    fn race(&mut self, name: Name, access: &Strong, here: usize) {
-        for at in self.order.races(name, access) {
-            if self.nodes[at].awaiting.contains(&name) {
-                continue;
-            }
-            let leads = |search: &mut Search, other: Name| {
-                other == name
-                    || (at + 1..here).any(|later| {
-                        let node = &search.nodes[later];
-                        let (chosen, count) = (node.chosen, node.count);
-                        chosen == other && search.order.before(chosen, count, name)
-                    })
-            };
-            let enabled = self.nodes[at].enabled.clone();
-            let mut leading: Vec<Name> = Vec::new();
-            for &other in &enabled {
-                if leads(self, other) {
-                    leading.push(other);
-                }
-            }
-            let node = &mut self.nodes[at];
-            if leading.iter().any(|other| node.due.contains(other)) {
-                continue;
-            }
-            match leading.iter().find(|&&other| other == name) {
-                Some(&own) => _ = node.due.insert(own),
-                None if !leading.is_empty() => _ = node.due.insert(leading[0]),
-                None => node.due.extend(enabled),
-            }
-        }
-    }
-
-    /// Goes back to the last place at which another is due. False when there is none: all is done.
-    fn next(&mut self) -> bool {
-        while let Some(node) = self.nodes.last_mut() {
-            let open = |name: &&Name| {
-                let tried = node.done.contains_key(name) || node.polls.contains(name);
-                !tried && !node.sleep.contains_key(name)
-            };
-            if let Some(&name) = node.due.iter().find(open) {
-                node.chosen = name;
-                return true;
-            }
-            self.nodes.pop();
-        }
-        false
     }
 }
