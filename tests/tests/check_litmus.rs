@@ -2,7 +2,7 @@
 
 use slabfence::driver::{Device, Driver, Kernel, Module, PinnedBuffer, Stream};
 use slabfence_emu::Machine;
-use slabfence_emu::held::{Bounds, End, Exhaustion, Plan, Policy, Reason, Rule, Wait};
+use slabfence_emu::held::{Bounds, End, Exhaustion, Plan, Policy, Reason, Rule, Wait, Waiter};
 use slabfence_tests::probe::{Words, machine};
 
 const PTX: &str = "
@@ -61,6 +61,24 @@ POLL:
     st.global.u64 [%rd1+128], %rd4;
     ret;
 }
+
+.visible .entry chain(.param .align 8 .b8 block[16])
+{
+    .reg .b64 %rd<5>;
+    .reg .b32 %r<2>;
+    .reg .pred %p<2>;
+    ld.param.u64 %rd1, [block];
+    mov.u32 %r1, %ctaid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra POLL;
+    st.release.gpu.global.u64 [%rd1+64], 1;
+    ret;
+POLL:
+    ld.acquire.gpu.global.u64 %rd3, [%rd1+64];
+    setp.ne.u64 %p1, %rd3, 1;
+    @%p1 bra POLL;
+    ret;
+}
 ";
 
 /// Two devices, a kernel on each, and memory that both reach: data at 0, a flag at 64, a result at 128.
@@ -90,10 +108,14 @@ impl Pair {
     }
 
     fn enqueue(&self) {
+        self.enqueue_grids(1);
+    }
+
+    fn enqueue_grids(&self, grid: u32) {
         for (kernel, stream) in &self.kernels {
             let to = self.memory.ptr().raw();
             // SAFETY: the memory outlives the machine's work, which ends before `Pair` is dropped.
-            unsafe { kernel.launch(stream, 1, 1, &Words { to, word: 0 }) }.unwrap();
+            unsafe { kernel.launch(stream, grid, 1, &Words { to, word: 0 }) }.unwrap();
         }
     }
 
@@ -178,4 +200,39 @@ fn data_behind_a_relaxed_flag_is_a_race_and_behind_a_release_is_none() {
     let mut held = pair.machine.hold().unwrap();
     pair.enqueue();
     assert_eq!(held.explore(&blind, 0..8, |_| Ok(())).unwrap().bad, None);
+}
+
+#[test]
+fn a_block_that_waits_for_one_without_room_is_a_deadlock_in_that_order_of_dispatch_only() {
+    let pair = Pair::new(["chain", "chain"]);
+    let mut held = pair.machine.hold().unwrap();
+    pair.enqueue_grids(2);
+    let crowded = Plan {
+        residency: Some(1),
+        ..Plan::new(Policy::Random)
+    };
+    let ends: Vec<End> = (0..16)
+        .map(|seed| held.run(&crowded, seed).unwrap().end)
+        .collect();
+    let stuck: Vec<_> = ends
+        .iter()
+        .filter_map(|end| match end {
+            End::Deadlock(waiters) => Some(waiters),
+            _ => None,
+        })
+        .collect();
+    let whole = ends.iter().filter(|end| **end == End::Complete).count();
+    assert_eq!(stuck.len() + whole, 16);
+    assert!(!stuck.is_empty() && whole > 0, "{ends:?}");
+    let lacks_room = |waiter: &Waiter| waiter.wait == Wait::Room { blocks: 1 };
+    assert!(stuck.iter().all(|waiters| waiters.iter().any(lacks_room)));
+    // With room for both it always ends, and without drawn dispatch it never does.
+    let free = Plan::new(Policy::Random);
+    assert_eq!(held.explore(&free, 0..16, |_| Ok(())).unwrap().bad, None);
+    let in_order = Plan {
+        drawn_dispatch: false,
+        ..crowded
+    };
+    let stuck = |seed| matches!(held.run(&in_order, seed).unwrap().end, End::Deadlock(_));
+    assert!((0..4).all(stuck));
 }

@@ -1,5 +1,6 @@
 //! Held work of two ranks under many schedules: every schedule gives the right results, and a seed gives the same run again.
 
+use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
 use slabfence::sys::{RangeKind, RangeNote};
 use slabfence_emu::held::{End, Patience, Plan, Policy, Reason, Run, Wait};
@@ -182,4 +183,36 @@ fn with_patience_a_missing_rank_ends_in_the_time_out_of_the_wait() {
     assert_eq!((&run.end, faults), (&End::Complete, Vec::new()), "{run}");
     // The contract's fail threshold.
     assert!(run.elapsed > 600_000_000_000, "{}", run.elapsed);
+}
+
+/// An instruction takes so long that waits end while the others are about to come.
+#[test]
+fn time_outs_among_ranks_that_come_are_told_and_leave_nothing_waiting() {
+    let (machine, driver) = machine(2);
+    let contract = contract(2, Transport::Push);
+    let mut seats = seats(&driver, 2, &contract, &SHAPES, 4, 2);
+    let mut held = machine.hold().unwrap();
+    enqueue(&mut seats);
+    let hasty = Plan {
+        tick: 1_000_000_000,
+        ..Plan::new(Policy::Random)
+    };
+    let (mut right, mut told) = (0, 0);
+    for seed in 0..30 {
+        let run = held.run(&hasty, seed).unwrap();
+        assert!(run.is_clean(), "{run}");
+        match compare(&seats) {
+            Ok(()) => right += 1,
+            Err(_) => {
+                let unwell = seats
+                    .iter()
+                    .all(|seat| !matches!(seat.pool.health(), Ok(Health::Healthy)));
+                assert!(unwell, "seed {seed}: wrong results, and nobody was told");
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 0, "{right} right, {told} told");
+    drop(held);
+    close(seats);
 }
