@@ -108,15 +108,14 @@ impl Pair {
     }
 
     fn enqueue(&self) {
-        self.enqueue_grids(1);
+        (0..2).for_each(|device| self.enqueue_grid(device, 1));
     }
 
-    fn enqueue_grids(&self, grid: u32) {
-        for (kernel, stream) in &self.kernels {
-            let to = self.memory.ptr().raw();
-            // SAFETY: the memory outlives the machine's work, which ends before `Pair` is dropped.
-            unsafe { kernel.launch(stream, grid, 1, &Words { to, word: 0 }) }.unwrap();
-        }
+    fn enqueue_grid(&self, device: usize, grid: u32) {
+        let (kernel, stream) = &self.kernels[device];
+        let to = self.memory.ptr().raw();
+        // SAFETY: the memory outlives the machine's work, which ends before `Pair` is dropped.
+        unsafe { kernel.launch(stream, grid, 1, &Words { to, word: 0 }) }.unwrap();
     }
 
     /// All schedules; gives what was at `word` after each.
@@ -206,7 +205,7 @@ fn data_behind_a_relaxed_flag_is_a_race_and_behind_a_release_is_none() {
 fn a_block_that_waits_for_one_without_room_is_a_deadlock_in_that_order_of_dispatch_only() {
     let pair = Pair::new(["chain", "chain"]);
     let mut held = pair.machine.hold().unwrap();
-    pair.enqueue_grids(2);
+    pair.enqueue_grid(0, 2);
     let crowded = Plan {
         residency: Some(1),
         ..Plan::new(Policy::Random)

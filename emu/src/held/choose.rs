@@ -14,6 +14,28 @@ const STALLS: usize = 96;
 /// Once in so many stalls the stalled one goes on only when nobody else can.
 const LONG: usize = 4;
 
+/// Somebody who polls goes on polling once in so many choices: wait loops look at time and poison only now and then.
+const SPINS: usize = 64;
+/// Instructions of one poll, which ends it earlier.
+const SPIN: u32 = 4096;
+
+/// Who goes on, and how far.
+pub(super) struct Choice {
+    /// Who.
+    pub(super) name: Name,
+    /// Instructions of a turn.
+    pub(super) fuel: u32,
+    /// Most turns in a row, of which all but the last do nothing but poll.
+    pub(super) turns: u32,
+}
+
+impl Choice {
+    fn once(name: Name, fuel: u32) -> Choice {
+        let turns = 1;
+        Choice { name, fuel, turns }
+    }
+}
+
 /// What is stalled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stall {
@@ -78,8 +100,8 @@ impl Chooser {
         }
     }
 
-    /// Chooses one of those that are ready (at least one, in canonical order), and how many instructions it may execute.
-    pub(super) fn choose(&mut self, ready: &[Agent]) -> (Name, u32) {
+    /// Chooses one of those that are ready (at least one, in canonical order), or now and then of those that poll.
+    pub(super) fn choose(&mut self, ready: &[Agent], polling: &[Agent]) -> Choice {
         match self {
             Chooser::RoundRobin { last } => {
                 let first = ready
@@ -88,7 +110,7 @@ impl Chooser {
                 let next = || ready.iter().find(|agent| Some(agent.name) > *last);
                 let agent = first.or_else(next).unwrap_or(&ready[0]);
                 *last = Some(agent.name);
-                (agent.name, TURN)
+                Choice::once(agent.name, TURN)
             }
             Chooser::Random {
                 random,
@@ -97,6 +119,13 @@ impl Chooser {
             } => {
                 *choices += 1;
                 stalls.retain(|stall| stall.until > *choices);
+                if !polling.is_empty() && random.once_in(SPINS) {
+                    return Choice {
+                        name: polling[random.below(polling.len())].name,
+                        fuel: SPIN,
+                        turns: 1 << random.below(9),
+                    };
+                }
                 if random.once_in(STALLS) {
                     let until = match random.once_in(LONG) {
                         true => u64::MAX,
@@ -117,7 +146,7 @@ impl Chooser {
                         ready[random.below(ready.len())].name
                     }
                 };
-                (name, 1 << random.below(7))
+                Choice::once(name, 1 << random.below(7))
             }
             Chooser::Priorities {
                 random,
@@ -141,7 +170,7 @@ impl Chooser {
                     name = first(priorities);
                 }
                 *choices += 1;
-                (name, 1 + random.below(16) as u32)
+                Choice::once(name, 1 + random.below(16) as u32)
             }
         }
     }
@@ -169,7 +198,9 @@ mod tests {
 
     fn names(policy: Policy, seed: u64, ready: &[Agent], count: usize) -> Vec<Name> {
         let mut chooser = Chooser::new(policy, seed, count as u64);
-        (0..count).map(|_| chooser.choose(ready).0).collect()
+        (0..count)
+            .map(|_| chooser.choose(ready, &[]).name)
+            .collect()
     }
 
     #[test]
@@ -210,5 +241,19 @@ mod tests {
                 "seed {seed}: who lost stays behind"
             );
         }
+    }
+
+    #[test]
+    fn somebody_who_polls_goes_on_now_and_then_many_times_in_a_row() {
+        let (ready, polling) = (warps(1, 2), warps(2, 1));
+        let mut chooser = Chooser::new(Policy::Random, 5, 0);
+        let choices: Vec<Choice> = (0..2000)
+            .map(|_| chooser.choose(&ready, &polling))
+            .collect();
+        let spins = choices
+            .iter()
+            .filter(|choice| choice.name == polling[1].name);
+        assert!((5..40).contains(&spins.clone().count()));
+        assert!(spins.map(|choice| choice.turns).max() >= Some(64));
     }
 }

@@ -39,7 +39,7 @@ impl Stage {
         choices: &mut u64,
     ) -> Stop {
         let mut did = self.open(state).unwrap_or(Did::Moved);
-        let mut ready: Vec<Agent> = Vec::new();
+        let (mut ready, mut polling) = (Vec::<Agent>::new(), Vec::<Agent>::new());
         loop {
             match did {
                 Did::Moved | Did::Polled => {}
@@ -63,8 +63,16 @@ impl Stage {
                 continue;
             }
             *choices += 1;
-            let (name, fuel) = chooser.choose(&ready);
-            did = self.advance(name, fuel, state);
+            polling.clear();
+            let all = self.crew.agents().iter();
+            polling.extend(all.filter(|agent| agent.standing == Standing::Parked));
+            let choice = chooser.choose(&ready, &polling);
+            for _ in 0..choice.turns {
+                did = self.advance(choice.name, choice.fuel, state);
+                if !matches!(did, Did::Polled) {
+                    break;
+                }
+            }
         }
     }
 
