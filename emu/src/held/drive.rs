@@ -136,7 +136,7 @@ impl Stage {
                 Work::Copy { .. } => "a copy",
                 Work::Fill { .. } => "a fill",
                 Work::Host(_) => "a host function",
-                Work::Marker | Work::Record(_) | Work::Retire(_) => continue,
+                Work::Marker | Work::Record(_) | Work::Retire(_) | Work::Free(_) => continue,
             };
             if !started(name) {
                 let after = self.names_after(id).into_iter();

@@ -21,7 +21,7 @@ impl Random {
 
     /// A number below `bound`; 0 for a bound of 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        (u128::from(self.next()) * bound as u128 >> 64) as usize
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
     /// True once in `times`.

@@ -174,8 +174,8 @@ impl State {
         }
         for (id, op) in start.snapshot.ops.iter() {
             match op.work {
-                // The machine has yet to give the graph up.
-                Work::Retire(_) => {}
+                // The machine has yet to give the graph or the memory up.
+                Work::Retire(_) | Work::Free(_) => {}
                 _ if left.ops.contains(&id) => {
                     let error = &mut self.devices[op.device as usize].error;
                     error.get_or_insert(Code::LAUNCH_TIMEOUT);

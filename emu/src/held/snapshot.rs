@@ -1,6 +1,6 @@
 //! What a run changes, as it was before the first run.
 
-use crate::device::Device;
+use crate::code::Code;
 use crate::event::Events;
 use crate::host;
 use crate::machine::State;
@@ -13,7 +13,7 @@ pub(super) struct Snapshot {
     /// What was enqueued.
     pub(super) ops: Operations,
     events: Events,
-    devices: Vec<Device>,
+    errors: Vec<Option<Code>>,
     faults: usize,
     memory: Vec<(u64, Box<[u8]>)>,
     generation: u64,
@@ -27,7 +27,7 @@ impl Snapshot {
         Snapshot {
             ops: state.engine.ops.clone(),
             events: state.events.clone(),
-            devices: state.devices.clone(),
+            errors: state.devices.iter().map(|device| device.error).collect(),
             faults: state.faults.len(),
             memory: memory.collect(),
             generation: state.memory.map.generation(),
@@ -46,7 +46,9 @@ impl Snapshot {
             host::store(*base, bytes);
         }
         state.events = self.events.clone();
-        state.devices.clone_from(&self.devices);
+        for (device, &error) in state.devices.iter_mut().zip(&self.errors) {
+            device.error = error;
+        }
         state.faults.truncate(self.faults);
     }
 }

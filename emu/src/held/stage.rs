@@ -126,7 +126,7 @@ impl Stage {
                 continue;
             };
             match op.work {
-                Work::Marker | Work::Record(_) | Work::Retire(_) => {
+                Work::Marker | Work::Record(_) | Work::Retire(_) | Work::Free(_) => {
                     if let Some(did) = self.perform(id, name, state) {
                         return Some(did);
                     }
@@ -142,7 +142,11 @@ impl Stage {
 
     /// Does an operation that is over at once.
     fn perform(&mut self, id: OpId, name: Name, state: &mut State) -> Option<Did> {
-        let work = self.ops.get(id)?.work.clone();
+        let work = match &self.ops.get(id)?.work {
+            // Memory stays the same through all runs; it goes when the machine goes on.
+            Work::Free(_) => Work::Marker,
+            work => work.clone(),
+        };
         let touches = self.touches(&work);
         let mut world = state.world(self.now);
         if let Err((code, words)) = task::perform(work, id, name.device, &mut world) {
