@@ -179,6 +179,8 @@ pub enum MachineError {
     NoSlot,
     /// The host refused addresses or threads.
     Host(String),
+    /// A PTX text is not accepted.
+    Text(String),
 }
 
 impl fmt::Display for MachineError {
@@ -197,6 +199,7 @@ impl fmt::Display for MachineError {
             Self::Host(what) => {
                 write!(f, "the host refused what an emulated machine needs: {what}")
             }
+            Self::Text(what) => write!(f, "the PTX text is not accepted: {what}"),
         }
     }
 }
@@ -273,6 +276,20 @@ impl Machine {
     /// Warp-instructions executed so far.
     pub fn executed(&self) -> u64 {
         self.shared.lock().engine.executed
+    }
+
+    /// Lets the entries of a PTX text take the place of entries of the same name in every text that is loaded from now
+    /// on, and gives their names. Other entries stay as they are; of two replacements the newer counts.
+    ///
+    /// A module in which an entry would be replaced by one with other parameters is refused when it is loaded, with the
+    /// reason in the JIT's error log.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::Text`] when the devices would not load the text, or it has variables at module scope.
+    pub fn replace_entries(&self, ptx: &str) -> Result<Vec<String>, MachineError> {
+        let replaced = self.shared.lock().replace_entries(ptx);
+        replaced.map_err(MachineError::Text)
     }
 
     /// What the library announced about an address.
