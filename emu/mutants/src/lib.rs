@@ -21,7 +21,7 @@ pub use draft::EditError;
 pub use entry::{Entry, Family, shipped};
 pub use field::{Field, Part};
 pub use mutation::{Mutation, PlantError, Scenario};
-pub use protocol::{PROTOCOLS, Protocol};
+pub use protocol::{Call, Exchange, PROTOCOLS, Protocol};
 pub use table::MUTATIONS;
 
 /// The mutation of this name.
