@@ -16,7 +16,9 @@ pub enum Scenario {
     Grids,
     /// Equal operations back to back over the epoch 2^63 − 1 to 2^63.
     HighEpochs,
-    /// One operation each, a gather on rank 0 and a reduction of fewer CTAs on the others. Every rank must end with a verdict.
+    /// One operation each, the one of the entry on rank 0 and the other (a reduction for a gather) with the same transport
+    /// on all others, in one CTA. Every rank must end with a verdict. The two operations use flags of different phases
+    /// in mutant and counterpart, so that neither takes the other's rows for its own before tags are compared.
     Mismatch,
     /// As [`Mismatch`](Self::Mismatch), then one equal operation on each, which is skipped.
     Skipped,

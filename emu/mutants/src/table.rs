@@ -95,7 +95,7 @@ mutations! {
     "next-range": "Rows are staged in the range next to the right one.",
         Single, ["wrong-region", "wrong-slot", "out-of-bounds"], stagings, data::next_range;
     "data-cached": "Peers' rows are read with `.nc` loads.",
-        Reuse, ["nc-load"], row_loads, data::cached_loads;
+        Single, ["nc-load"], row_loads, data::cached_loads;
     "epoch-by-first-cta": "CTA 0 advances the epoch when it arrives, before others have read it.",
         Single, ["unordered-overwrite", "race"], |_| 1, counters::advance_early;
     "ticket-relaxed": "CTAs arrive at the ticket with a relaxed addition.",
@@ -111,7 +111,7 @@ mutations! {
     "entry-behind-data": "Entry lines are polled behind the wait for data.",
         Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
     "poison-unseen": "A wait does not look at the poison lines.",
-        Mismatch, ["deadlock"], |_| 2, flag::ignore_poison;
+        Mismatch, ["deadlock"], |_| 2, flag::ignore_poison, on flag::part_reductions;
     "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
-        Skipped, ["counters"], |_| 1, counters::skipped_stays;
+        Skipped, ["counters"], |_| 1, counters::skipped_stays, on flag::part_reductions;
 }
