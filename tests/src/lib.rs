@@ -6,6 +6,7 @@ pub mod exchange;
 pub mod graphs;
 pub mod held;
 pub mod late;
+pub mod mutants;
 pub mod probe;
 pub mod processes;
 pub mod ranks;

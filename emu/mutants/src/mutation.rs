@@ -14,7 +14,7 @@ pub enum Scenario {
     Reuse,
     /// Three operations back to back with many CTAs, one CTA, and many CTAs again.
     Grids,
-    /// Equal operations back to back over the epoch 2^63 − 1 to 2^63.
+    /// Equal operations back to back from epochs below 2^31 to epochs above.
     HighEpochs,
     /// One operation each, the one of the entry on rank 0 and the other (a reduction for a gather) with the same transport
     /// on all others, in one CTA. Every rank must end with a verdict. The two operations use flags of different phases

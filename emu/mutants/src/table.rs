@@ -72,7 +72,7 @@ mutations! {
         Single, ["weak-signal", "race"], |_| 2, flag::weaken_polls;
     "flag-poll-volatile": "Data flags are polled with volatile loads, which acquire nothing.",
         Single, ["race"], |_| 2, flag::volatile_polls;
-    "flag-at-least": "A data flag passes when it is not below the epoch, as signed numbers.",
+    "flag-at-least": "A data flag passes when it is not below the epoch, both as signed numbers of 32 bits.",
         HighEpochs, ["stale-accept", "race"], |_| 2, flag::at_least;
     "flag-of-one-peer": "Nobody waits for the data flag of rank 0.",
         Single, ["race", "uninitialised"], |_| 1, flag::forget_rank_zero;

@@ -33,7 +33,6 @@ fn collective(entry: &Entry, world: u32) -> Collective {
         ptx: entry.text.clone(),
         batch: 3,
         heads: 8,
-        fuel: 100,
         ..Collective::new(entry.family.image(), entry.name, world)
     }
 }
@@ -42,6 +41,7 @@ fn collective(entry: &Entry, world: u32) -> Collective {
 struct Play {
     scenario: Scenario,
     all: Collective,
+    epoch: u64,
     streams: Vec<Stream>,
 }
 
@@ -57,9 +57,10 @@ impl Play {
             Scenario::Grids => vec![2, 1, 2, 1, 2],
             Scenario::HighEpochs => vec![2; 6],
         };
-        if scenario == Scenario::HighEpochs {
-            all.epoch = (1 << 63) - 3;
-        }
+        let epoch = match scenario {
+            Scenario::HighEpochs => (1 << 31) - 3,
+            _ => 2,
+        };
         let mut streams = all.streams();
         if differ(scenario) {
             let family = match entry.family {
@@ -80,6 +81,7 @@ impl Play {
         Play {
             scenario,
             all,
+            epoch,
             streams,
         }
     }
@@ -89,10 +91,10 @@ impl Play {
         let regions = self.all.regions();
         let mut memory = memory(&regions);
         for rank in 0..self.all.world {
-            memory.put(Collective::base(rank) + Collective::LOCAL, self.all.epoch);
+            memory.put(Collective::base(rank), self.epoch);
         }
         let schedule = Schedule {
-            fuel: self.all.fuel,
+            fuel: 100,
             ..Schedule::of(seed)
         };
         let checker = checker(self.all.options.clone(), &regions);
@@ -125,7 +127,7 @@ impl Play {
     fn afterwards(&self, memory: &Memory) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         for rank in 0..self.all.world {
-            let local = Collective::base(rank) + Collective::LOCAL;
+            let local = Collective::base(rank);
             let word = |offset: usize| memory.get(local + offset as u64);
             if word(offset_of!(LocalBlock, started)) != word(offset_of!(LocalBlock, retired)) {
                 found.insert("counters");

@@ -39,7 +39,7 @@ pub(crate) fn volatile_polls(draft: &mut Draft<'_>) -> Result<usize> {
     draft.replace_all(&polls, ".acquire.sys.", ".volatile.")
 }
 
-/// Comparisons of a polled flag with the epoch.
+/// Compares a polled flag with the epoch as a counter of 32 bits with a sign.
 pub(crate) fn at_least(draft: &mut Draft<'_>) -> Result<usize> {
     let mut compared = Vec::new();
     for poll in flag_polls(draft) {
@@ -55,13 +55,25 @@ pub(crate) fn at_least(draft: &mut Draft<'_>) -> Result<usize> {
         compared.extend(first);
     }
     for &at in &compared {
-        let text = draft.text(at);
-        let to = if text.contains("setp.eq.") {
-            ("setp.eq.s64", "setp.ge.s64")
+        let (passes, seen, epoch) = (
+            draft.operand(at, 0)?,
+            draft.operand(at, 1)?,
+            draft.operand(at, 2)?,
+        );
+        let compare = if draft.flow.at(at).has(Modifier::Eq) {
+            "ge"
         } else {
-            ("setp.ne.s64", "setp.lt.s64")
+            "lt"
         };
-        draft.replace(at, to.0, to.1)?;
+        let text = format!(
+            "{{
+	.reg .b32 mutant_seen, mutant_epoch;
+	cvt.u32.u64 mutant_seen, {seen};
+	cvt.u32.u64 mutant_epoch, {epoch};
+	setp.{compare}.s32 {passes}, mutant_seen, mutant_epoch;
+	}}"
+        );
+        draft.rewrite(at, text);
     }
     Ok(compared.len())
 }
