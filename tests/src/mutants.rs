@@ -101,9 +101,6 @@ fn explore(scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> 
         Transport::Pull
     };
     let (machine, driver) = machine(2);
-    for text in texts {
-        machine.replace_entries(text).unwrap();
-    }
     let contract = Contract {
         transport,
         ..Contract::new(4, 256, 256, 12)
@@ -114,6 +111,10 @@ fn explore(scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> 
         2
     };
     let seats = seats(&driver, 2, &contract, &SHAPES, 6, epoch);
+    // Behind set-up, which tries the kernels itself.
+    for text in texts {
+        machine.replace_entries(text).unwrap();
+    }
     let mut held = machine.hold().unwrap();
     for (rank, seat) in seats.iter().enumerate() {
         for (round, index) in (0..).zip(operations(scenario, family, rank)) {

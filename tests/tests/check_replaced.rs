@@ -21,11 +21,11 @@ fn a_replaced_gather_runs_in_place_of_the_shipped_one_and_reductions_stay() {
         .find(|entry| entry.name == "sf_gather_push")
         .unwrap();
     let text = mutation("entry-omitted").unwrap().plant(&gather).unwrap();
+    let seats = seats(&driver, 2, &contract(2, Transport::Push), &SHAPES, 1, 2);
     assert_eq!(
         machine.replace_entries(&text),
         Ok(vec!["sf_gather_push".to_owned()])
     );
-    let seats = seats(&driver, 2, &contract(2, Transport::Push), &SHAPES, 1, 2);
     let run = |index: usize| {
         let mut held = machine.hold().unwrap();
         seats.iter().for_each(|seat: &Seat| seat.eager(0, index));

@@ -27,44 +27,64 @@ const SEVENS: &str = "
 ";
 
 #[test]
-fn a_replaced_entry_runs_in_texts_loaded_later_and_other_entries_stay() {
+fn a_replaced_entry_runs_in_texts_loaded_before_and_later_and_other_entries_stay() {
     let gpu = Gpu::new(1);
     let before = gpu.module(PTX);
+    let stream = gpu.stream();
+    let at = gpu.alloc(16);
+    let iota = |module| {
+        let iota = gpu.function(module, "iota");
+        let launched = gpu.launch(iota, 1, 4, stream, &[at.0, 20]);
+        assert_eq!(launched, CUresult::CUDA_SUCCESS);
+        ok!((gpu.api.cuStreamSynchronize)(stream));
+        gpu.read(at, 4)
+    };
+    assert_eq!(iota(before), [20, 21, 22, 23]);
     let text = replacement(SEVENS);
     assert_eq!(
         gpu.machine.replace_entries(&text),
         Ok(vec!["iota".to_owned()])
     );
     let after = gpu.module(PTX);
-    let stream = gpu.stream();
-    let at = gpu.alloc(16);
-    let mut outputs = Vec::new();
     for module in [before, after] {
-        let iota = gpu.function(module, "iota");
-        let launched = gpu.launch(iota, 1, 4, stream, &[at.0, 20]);
+        assert_eq!(iota(module), [7, 7, 7, 7]);
+        // It uses the module's variables, which the text above does not have.
+        let (globals, mut counter, mut bytes) =
+            (gpu.function(module, "globals"), CUdeviceptr(0), 0);
+        ok!((gpu.api.cuModuleGetGlobal.unwrap())(
+            &mut counter,
+            &mut bytes,
+            module,
+            c"counter".as_ptr()
+        ));
+        assert_eq!(gpu.read(counter, 1), [7]);
+        let launched = gpu.launch(globals, 1, 1, stream, &[at.0]);
         assert_eq!(launched, CUresult::CUDA_SUCCESS);
         ok!((gpu.api.cuStreamSynchronize)(stream));
-        outputs.push(gpu.read(at, 4));
+        assert_eq!(gpu.read(counter, 1), [8]);
     }
-    assert_eq!(outputs, [[20, 21, 22, 23], [7, 7, 7, 7]]);
-    // It uses the module's variables, which the text above does not have.
-    let (globals, mut counter, mut bytes) = (gpu.function(after, "globals"), CUdeviceptr(0), 0);
-    ok!((gpu.api.cuModuleGetGlobal.unwrap())(
-        &mut counter,
-        &mut bytes,
-        after,
-        c"counter".as_ptr()
-    ));
-    assert_eq!(gpu.read(counter, 1), [7]);
-    let launched = gpu.launch(globals, 1, 1, stream, &[at.0]);
-    assert_eq!(launched, CUresult::CUDA_SUCCESS);
-    ok!((gpu.api.cuStreamSynchronize)(stream));
-    assert_eq!(gpu.read(counter, 1), [8]);
     gpu.free(at);
     ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     for module in [before, after] {
         ok!((gpu.api.cuModuleUnload)(module));
     }
+    gpu.clean();
+}
+
+#[test]
+fn an_entry_that_is_loaded_is_not_replaced_by_one_with_other_parameters() {
+    let gpu = Gpu::new(1);
+    let module = gpu.module(PTX);
+    let narrow = SEVENS.replace(", .param .u64 iota_from", "");
+    let error = gpu.machine.replace_entries(&replacement(&narrow));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "the PTX text is not accepted: entry `iota` cannot be replaced: its parameters are of 8, 8 bytes, those of the \
+         entry in its place of 8 bytes"
+    );
+    ok!((gpu.api.cuModuleUnload)(module));
+    let module = gpu.module(PTX);
+    ok!((gpu.api.cuModuleUnload)(module));
     gpu.clean();
 }
 
