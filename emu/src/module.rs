@@ -8,6 +8,7 @@ use slabfence_emu_ptx::{GlobalSpace, Module as Ptx};
 
 use crate::code::{Code, Status};
 use crate::handle::{Kind, Table};
+use crate::launch::SHARED_LIMIT;
 use crate::machine::State;
 use crate::translation::Translation;
 use crate::va;
@@ -32,6 +33,8 @@ pub(crate) struct Function {
     pub(crate) globals: Arc<[u64]>,
     /// The module's `.version`, as the driver's attribute has it: 10 × major + minor.
     pub(crate) ptx_version: i32,
+    /// Dynamic shared memory that a launch may ask for, bytes.
+    pub(crate) dynamic_shared: u32,
     /// Its name, for `cuFuncGetName`.
     pub(crate) name: CString,
 }
@@ -77,6 +80,20 @@ impl Modules {
             .find(|(found, _)| found == name)
             .map(|&(_, value)| value)
             .ok_or(Code::NOT_FOUND)
+    }
+
+    /// All functions of a module.
+    pub(crate) fn functions_of(&self, module: u64) -> Status<Vec<u64>> {
+        let functions = &self.loaded.get(module)?.functions;
+        Ok(functions.iter().map(|&(_, value)| value).collect())
+    }
+
+    /// The module that a function is of.
+    pub(crate) fn module_of(&self, function: u64) -> Status<u64> {
+        let has = |module: &Module| module.functions.iter().any(|&(_, value)| value == function);
+        let mut loaded = self.loaded.iter();
+        let found = loaded.find(|(_, module)| has(module));
+        found.map(|(value, _)| value).ok_or(Code::INVALID_HANDLE)
     }
 
     /// The kernels that run where these were loaded.
@@ -205,6 +222,7 @@ impl State {
         }
         for (value, kernel) in changed {
             if let Ok(function) = self.modules.functions.get_mut(value) {
+                function.dynamic_shared = SHARED_LIMIT.saturating_sub(kernel.static_shared_bytes());
                 function.kernel = kernel;
                 function.globals = Arc::new([]);
             }
@@ -243,9 +261,10 @@ impl State {
             };
             let function = Function {
                 device,
+                ptx_version,
+                dynamic_shared: SHARED_LIMIT.saturating_sub(kernel.static_shared_bytes()),
                 kernel,
                 globals,
-                ptx_version,
                 name: CString::new(name.clone()).unwrap_or_default(),
             };
             functions.push((name, self.modules.functions.insert(function)));
