@@ -6,9 +6,9 @@ use std::thread::ThreadId;
 use slabfence_sys::{CUgraphEdgeData, CUgraphNode};
 
 use crate::code::{Code, Status};
-use crate::engine::OpId;
 use crate::handle::{self, Kind};
 use crate::machine::State;
+use crate::operations::OpId;
 use crate::settings::Settings;
 
 /// One device with its primary context.
@@ -176,15 +176,17 @@ impl State {
     ///
     /// Work that still runs is cut off: gives the operations that ended so.
     pub(crate) fn release_context(&mut self, device: u32) -> Status<Vec<OpId>> {
-        let found = &mut self.devices[device as usize];
-        if found.retained == 0 {
-            return Err(Code::INVALID_CONTEXT);
+        let cut = self.engine.outstanding(Some(device));
+        match self.devices[device as usize].retained {
+            0 => return Err(Code::INVALID_CONTEXT),
+            1 if !cut.is_empty() => self.works("the end of a context")?,
+            _ => {}
         }
+        let found = &mut self.devices[device as usize];
         found.retained -= 1;
         if found.retained > 0 {
             return Ok(Vec::new());
         }
-        let cut = self.engine.outstanding(Some(device));
         self.engine.abort(device);
         let mut left = self.memory.free_context(device);
         left += self.streams.forget(device) + self.events.forget(device) + self.unload_all(device);

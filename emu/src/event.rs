@@ -1,8 +1,8 @@
 //! Events: a point in a stream, or in a capture.
 
 use crate::code::{Code, Status};
-use crate::engine::OpId;
 use crate::handle::{Kind, Table};
+use crate::operations::OpId;
 
 /// What an event was last recorded in.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,7 @@ pub(crate) struct Event {
 }
 
 /// All events of a machine.
+#[derive(Clone)]
 pub(crate) struct Events(pub(crate) Table<Event>);
 
 impl Events {

@@ -7,10 +7,10 @@ use slabfence_emu_exec::Launch;
 
 use crate::callback::Callback;
 use crate::code::{Code, Status};
-use crate::engine::{OpId, Source, Work};
 use crate::event::Recorded;
 use crate::handle::{Kind, Table};
 use crate::machine::State;
+use crate::operations::{OpId, Source, Work};
 use crate::user_object::UserObjects;
 
 /// A kernel with its launch.

@@ -33,6 +33,7 @@ pub(crate) fn number(kind: Kind, slot: usize, value: u64) -> Option<u64> {
 }
 
 /// Objects of one kind by handle. Handles are never reused.
+#[derive(Clone)]
 pub(crate) struct Table<T> {
     kind: Kind,
     slot: usize,

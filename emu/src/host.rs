@@ -170,6 +170,11 @@ pub(crate) fn import(fd: i32) -> Option<(OwnedFd, u32, u64)> {
     Some((memory, device, len))
 }
 
+/// What distinguishes this physical memory from all other.
+pub(crate) fn identity(memory: &OwnedFd) -> Option<u64> {
+    rustix::fs::fstat(memory).ok().map(|stat| stat.st_ino)
+}
+
 /// A duplicate of a physical allocation's descriptor, for the caller to own.
 pub(crate) fn duplicate(memory: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(memory, 3)

@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::engine::{Engine, Progress};
 use crate::event::Events;
 use crate::graph::Graphs;
+use crate::held::Phase;
 use crate::memory::Memory;
 use crate::module::Modules;
 use crate::profile::Profile;
@@ -50,6 +51,8 @@ pub(crate) struct State {
     pub(crate) faults: Vec<String>,
     /// Objects that went with their context instead of being destroyed.
     pub(crate) abandoned: usize,
+    /// Whether the machine is held.
+    pub(crate) phase: Phase,
     /// Set when the machine goes.
     pub(crate) stop: bool,
 }
@@ -69,6 +72,7 @@ impl State {
             engine: Engine::new(Residency::new(&profile, devices)),
             faults: Vec::new(),
             abandoned: 0,
+            phase: Phase::Free,
             stop: false,
             profile,
         })
@@ -85,6 +89,18 @@ impl State {
             now,
         };
         self.engine.step(&mut world, budget)
+    }
+
+    /// What an operation may change, for whoever performs operations in place of the engine.
+    pub(crate) fn world(&mut self, now: u64) -> World<'_> {
+        World {
+            memory: &mut self.memory,
+            devices: &mut self.devices,
+            events: &mut self.events,
+            graphs: &mut self.graphs,
+            faults: &mut self.faults,
+            now,
+        }
     }
 
     fn live(&self) -> Live {
@@ -163,6 +179,8 @@ pub enum MachineError {
     NoSlot,
     /// The host refused addresses or threads.
     Host(String),
+    /// A PTX text is not accepted.
+    Text(String),
 }
 
 impl fmt::Display for MachineError {
@@ -181,6 +199,7 @@ impl fmt::Display for MachineError {
             Self::Host(what) => {
                 write!(f, "the host refused what an emulated machine needs: {what}")
             }
+            Self::Text(what) => write!(f, "the PTX text is not accepted: {what}"),
         }
     }
 }
@@ -234,6 +253,11 @@ impl Machine {
         Ok(machine)
     }
 
+    /// What the machine's threads share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// The machine's driver as a function table.
     pub fn api(&self) -> Result<Api, LoadError> {
         crate::ffi::table(self.lease.index()).map(|table| table.keeping(self.lease.clone()))
@@ -252,6 +276,22 @@ impl Machine {
     /// Warp-instructions executed so far.
     pub fn executed(&self) -> u64 {
         self.shared.lock().engine.executed
+    }
+
+    /// Lets the entries of a PTX text take the place of entries of the same name, in texts that are loaded already and in
+    /// those that will be, and gives their names. Other entries stay as they are, and so do operations that are enqueued or in a graph. Of
+    /// two replacements the newer counts.
+    ///
+    /// A module in which an entry would be replaced by one with other parameters is refused when it is loaded later, with
+    /// the reason in the JIT's error log.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::Text`] when the devices would not load the text, it has variables at module scope, or an entry that is
+    /// loaded has other parameters. Nothing is replaced then.
+    pub fn replace_entries(&self, ptx: &str) -> Result<Vec<String>, MachineError> {
+        let replaced = self.shared.lock().replace_entries(ptx);
+        replaced.map_err(MachineError::Text)
     }
 
     /// What the library announced about an address.

@@ -213,6 +213,11 @@ impl Memory {
         (address - note.base < note.bytes).then_some(*note)
     }
 
+    /// Everything that is announced, by address.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &RangeNote> {
+        self.announced.values()
+    }
+
     /// How many announced ranges there are.
     pub(crate) fn announced(&self) -> usize {
         self.announced.len()

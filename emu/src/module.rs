@@ -44,6 +44,8 @@ pub(crate) struct Modules {
     loaded: Table<Module>,
     /// Functions of all loaded modules.
     pub(crate) functions: Table<Function>,
+    /// Texts whose entries take the place of those of the same name; the newest last.
+    replacements: Vec<Arc<Translation>>,
 }
 
 /// Why a module was not loaded: the code, and what goes into the JIT's error log.
@@ -61,6 +63,7 @@ impl Modules {
         Modules {
             loaded: Table::new(Kind::Module, slot),
             functions: Table::new(Kind::Function, slot),
+            replacements: Vec::new(),
         }
     }
 
@@ -93,6 +96,18 @@ impl Modules {
         found.map(|(value, _)| value).ok_or(Code::INVALID_HANDLE)
     }
 
+    /// The kernels that run where these were loaded.
+    fn in_place_of(&self, loaded: &[Arc<Kernel>]) -> Result<Vec<Arc<Kernel>>, String> {
+        let newest = |kernel: &Arc<Kernel>| {
+            let texts = self.replacements.iter().rev();
+            match texts.flat_map(|text| replacement(text, kernel)).next() {
+                Some(other) => other,
+                None => Ok(kernel.clone()),
+            }
+        };
+        loaded.iter().map(newest).collect()
+    }
+
     /// `cuModuleGetGlobal`: address and bytes.
     pub(crate) fn global(&self, module: u64, name: &str) -> Status<(u64, u64)> {
         let globals = &self.loaded.get(module)?.globals;
@@ -119,6 +134,37 @@ fn version(text: &str) -> Option<(u32, u32)> {
             .ok()
     };
     Some((digits(major)?, digits(minor)?))
+}
+
+/// The kernel of a text that takes the place of another, if it has one of its name.
+fn replacement(text: &Translation, kernel: &Kernel) -> Option<Result<Arc<Kernel>, String>> {
+    let other = text
+        .kernels
+        .iter()
+        .find(|other| other.name() == kernel.name())?;
+    if other.params() == kernel.params() {
+        return Some(Ok(other.clone()));
+    }
+    Some(Err(format!(
+        "entry `{}` cannot be replaced: its parameters are of {}, those of the entry in its place of {}",
+        kernel.name(),
+        parameters(kernel),
+        parameters(other)
+    )))
+}
+
+/// A kernel's parameters for a human.
+fn parameters(kernel: &Kernel) -> String {
+    let sizes: Vec<String> = kernel
+        .params()
+        .iter()
+        .map(|param| param.size.to_string())
+        .collect();
+    if sizes.is_empty() {
+        "none".to_owned()
+    } else {
+        format!("{} bytes", sizes.join(", "))
+    }
 }
 
 impl State {
@@ -159,25 +205,66 @@ impl State {
         Ok(translation)
     }
 
+    /// Lets the entries of a text take the place of those of the same name in all texts, loaded ones too; gives their names.
+    pub(crate) fn replace_entries(&mut self, text: &str) -> Result<Vec<String>, String> {
+        let translation = self.compile(text).map_err(|refused| refused.message)?;
+        if let Some(global) = translation.ptx.globals.first() {
+            return Err(format!(
+                "line {}: variable `{}`: a text that replaces entries has no variables of its own",
+                global.line, global.name
+            ));
+        }
+        let mut changed = Vec::new();
+        for (value, function) in self.modules.functions.iter() {
+            if let Some(kernel) = replacement(&translation, &function.kernel) {
+                changed.push((value, kernel?));
+            }
+        }
+        for (value, kernel) in changed {
+            if let Ok(function) = self.modules.functions.get_mut(value) {
+                function.dynamic_shared = SHARED_LIMIT.saturating_sub(kernel.static_shared_bytes());
+                function.kernel = kernel;
+                function.globals = Arc::new([]);
+            }
+        }
+        let names = translation.kernels.iter();
+        let names = names.map(|kernel| kernel.name().to_owned()).collect();
+        self.modules.replacements.push(translation);
+        Ok(names)
+    }
+
     /// `cuModuleLoadDataEx` of a PTX text into a device's context.
     pub(crate) fn load_module(&mut self, device: u32, text: &str) -> Result<u64, Refused> {
         let translation = self.compile(text)?;
+        let kernels = self
+            .modules
+            .in_place_of(&translation.kernels)
+            .map_err(|message| Refused {
+                code: Code::INVALID_PTX,
+                message,
+            })?;
         let ptx = &translation.ptx;
         let globals = self.place_globals(device, ptx).map_err(|code| Refused {
             code,
             message: format!("no memory for the module's variables on device {device}"),
         })?;
         let addresses: Arc<[u64]> = globals.iter().map(|global| global.1).collect();
+        let none: Arc<[u64]> = Arc::new([]);
         let ptx_version = i32::from(ptx.version.0) * 10 + i32::from(ptx.version.1);
         let mut functions = Vec::new();
-        for kernel in &translation.kernels {
+        for kernel in kernels {
             let name = kernel.name().to_owned();
+            // An entry in the place of another knows none of the module's variables.
+            let globals = match kernel.globals() {
+                0 => none.clone(),
+                _ => addresses.clone(),
+            };
             let function = Function {
                 device,
-                kernel: kernel.clone(),
-                globals: addresses.clone(),
                 ptx_version,
                 dynamic_shared: SHARED_LIMIT.saturating_sub(kernel.static_shared_bytes()),
+                kernel,
+                globals,
                 name: CString::new(name.clone()).unwrap_or_default(),
             };
             functions.push((name, self.modules.functions.insert(function)));

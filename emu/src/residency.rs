@@ -7,9 +7,9 @@ use slabfence_emu_exec::{
     Cta, Env, Fast, Fault, GlobalMemory, Launch, MemoryFault, Region, Step, WaitReason,
 };
 
-use crate::engine::OpId;
 use crate::host;
 use crate::occupancy::Room;
+use crate::operations::OpId;
 use crate::profile::Profile;
 use crate::va::AddressMap;
 use crate::world::World;
@@ -265,9 +265,11 @@ impl Residency {
 }
 
 /// Global memory as one device sees it.
-struct View<'a> {
-    map: &'a AddressMap,
-    device: u32,
+pub(crate) struct View<'a> {
+    /// All addresses.
+    pub(crate) map: &'a AddressMap,
+    /// The device.
+    pub(crate) device: u32,
 }
 
 impl GlobalMemory for View<'_> {

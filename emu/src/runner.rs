@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::{OpId, Progress};
+use crate::engine::Progress;
+use crate::held::Phase;
 use crate::machine::State;
+use crate::operations::OpId;
 use crate::slots;
 
 /// Warp-instructions between two moments at which callers may have the lock.
@@ -106,6 +108,24 @@ impl Shared {
         guard
     }
 
+    /// The state once all device work is done, or `patience` is spent.
+    pub(crate) fn settle(&self, patience: Duration) -> MutexGuard<'_, State> {
+        let until = Instant::now() + patience;
+        let mut guard = self.lock();
+        self.sleeping.fetch_add(1, Ordering::Relaxed);
+        while guard.phase == Phase::Free && !guard.engine.ops.is_empty() {
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                break;
+            };
+            self.kick(&mut guard);
+            let woken = self.done.wait_timeout(guard, left);
+            guard = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.served.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sleeping.fetch_sub(1, Ordering::Relaxed);
+        guard
+    }
+
     /// Ends the machine's threads.
     pub(crate) fn stop(&self) {
         self.lock().stop = true;
@@ -137,6 +157,14 @@ pub(crate) fn run(shared: &Shared) {
     let mut polls = 0;
     let mut state = shared.take();
     while !state.stop {
+        if state.phase != Phase::Free {
+            polls = 0;
+            state = shared
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
         let progress = state.step(shared.now(), QUANTUM);
         let completed = shared.kick(&mut state);
         match progress {

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::getpid;
 
+use crate::callback::Callback;
 use crate::code::{Code, Status};
 use crate::device::Thread;
-use crate::engine::OpId;
 use crate::machine::{MachineError, State};
+use crate::operations::OpId;
 use crate::runner::Shared;
 
 /// How many machines can live in a process at once.
@@ -129,10 +130,16 @@ impl Call<'_> {
         (guard, self.thread)
     }
 
-    /// Waits until these operations are done. The lock is given up meanwhile: look everything up again.
-    pub(crate) fn wait(&mut self, ops: &[OpId]) {
+    /// Waits until these operations are done. The lock is given up meanwhile: look everything up again. Refuses while
+    /// the machine is held and they are not done.
+    pub(crate) fn wait(&mut self, ops: &[OpId]) -> Status {
+        let (state, _) = self.split();
+        if ops.iter().any(|&op| state.engine.pending(op)) {
+            state.works("the call")?;
+        }
         let guard = self.guard.take().unwrap_or_else(|| self.shared.lock());
         self.guard = Some(self.shared.wait(guard, ops));
+        Ok(())
     }
 }
 
@@ -147,6 +154,13 @@ thread_local! {
 /// Makes this thread one on which driver calls are refused, as the driver does in host functions and destructors.
 pub(crate) fn refuse_calls_here() {
     CALLS_BACK.set(true);
+}
+
+/// Calls a host function on this thread, on which driver calls are refused meanwhile.
+pub(crate) fn call_back(callback: Callback) {
+    let before = CALLS_BACK.replace(true);
+    callback.call();
+    CALLS_BACK.set(before);
 }
 
 /// Runs the body of a driver function on the machine of a slot; gives the driver's code, 0 for success.

@@ -2,11 +2,11 @@
 
 use crate::code::{Code, Status};
 use crate::device::Thread;
-use crate::engine::{OpId, Work};
 use crate::event::Recorded;
 use crate::graph::Task;
 use crate::handle::{self, Kind};
 use crate::machine::State;
+use crate::operations::{OpId, Work};
 
 /// One stream.
 #[derive(Clone, Debug)]
@@ -180,6 +180,7 @@ impl State {
         work: Work,
         also_after: &[OpId],
     ) -> Status<OpId> {
+        self.accepts()?;
         let mut after = self.order(index)?;
         after.extend_from_slice(also_after);
         let stream = self.streams.get_mut(index)?;

@@ -30,7 +30,8 @@ impl Kind {
         self == Kind::Host
     }
 
-    fn words(self) -> &'static str {
+    /// Its name in words.
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Kind::Device => "cuMemAlloc memory",
             Kind::Global => "a module's global variable",

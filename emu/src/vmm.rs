@@ -29,6 +29,13 @@ pub(crate) enum Access {
     ReadWrite,
 }
 
+impl Physical {
+    /// The same for all handles on one piece of memory, whoever imported it.
+    pub(crate) fn identity(&self) -> Option<u64> {
+        host::identity(&self.memory)
+    }
+}
+
 impl Memory {
     fn whole(&self, value: u64) -> Status<u64> {
         if value == 0 || !value.is_multiple_of(self.granularity) {

@@ -110,7 +110,8 @@ pub fn check(machine: &Machine, bytes: &[u8], me: u32, world: u32, transport: Tr
     assert_eq!(block.half(offset_of!(Header, rank)), me);
     assert_eq!(block.half(offset_of!(Header, world)), world);
     let local = offset_of!(Header, local);
-    block.is(local, RangeKind::LOCAL, NONE, me, NONE);
+    // The local block begins with the epoch.
+    block.is(local, RangeKind::EPOCH, NONE, me, NONE);
     let poison = offset_of!(Header, poison);
     block.is(poison, RangeKind::SIGNAL, NONE, me, 0);
     for slot in 0..2 {

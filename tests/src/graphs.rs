@@ -39,19 +39,8 @@ impl EpochCounter {
     ///
     /// When the first node is no operation of ours.
     pub fn of(graph: &Graph, stream: &Stream) -> Self {
-        let nodes = graph.nodes().expect("the graph's nodes");
-        let kernels = nodes.iter().filter_map(|node| node.kernel());
-        let block = kernels
-            .filter_map(|kernel| kernel.params.as_ref()?.first())
-            .next()
-            .expect("a kernel with parameters");
-        let word = |offset: usize| {
-            let bytes = block.bytes[offset..offset + 8].try_into();
-            u64::from_le_bytes(bytes.expect("eight bytes"))
-        };
-        assert_eq!(word(0), MAGIC, "not a kernel of ours");
         Self {
-            address: word(offset_of!(Header, local)) + offset_of!(LocalBlock, epoch) as u64,
+            address: local_block(graph) + offset_of!(LocalBlock, epoch) as u64,
             probe: Probe::new(stream.device()).expect("the probe's kernels"),
         }
     }
@@ -64,4 +53,24 @@ impl EpochCounter {
     pub fn read(&self) -> u64 {
         self.probe.peek(self.address).expect("the epoch")
     }
+}
+
+/// Address of the local block of the channel that the first kernel of `graph` uses.
+///
+/// # Panics
+///
+/// When the first node is no operation of ours.
+pub fn local_block(graph: &Graph) -> u64 {
+    let nodes = graph.nodes().expect("the graph's nodes");
+    let kernels = nodes.iter().filter_map(|node| node.kernel());
+    let block = kernels
+        .filter_map(|kernel| kernel.params.as_ref()?.first())
+        .next()
+        .expect("a kernel with parameters");
+    let word = |offset: usize| {
+        let bytes = block.bytes[offset..offset + 8].try_into();
+        u64::from_le_bytes(bytes.expect("eight bytes"))
+    };
+    assert_eq!(word(0), MAGIC, "not a kernel of ours");
+    word(offset_of!(Header, local))
 }

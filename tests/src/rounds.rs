@@ -94,6 +94,27 @@ impl Rounds {
         }
     }
 
+    /// Compares every output that was collected since the last check with what it must be, and says which is wrong first.
+    pub fn compare(&self) -> std::result::Result<(), String> {
+        for &(round, index) in self.collected.borrow().iter() {
+            let exchange = &self.exchanges[index];
+            let mut got = vec![0; exchange.output.len()];
+            let at = self.at(round, index, |e| e.output.len());
+            let read = self.outputs.read(at, &mut got);
+            read.map_err(|error| error.to_string())?;
+            let operation = self.operation(round, index);
+            let (world, rank) = (exchange.world, exchange.rank);
+            let wanted = exchange.shape.expected(world, rank, operation);
+            if let Some(at) = (0..got.len()).find(|&at| got[at] != wanted[at]) {
+                return Err(format!(
+                    "rank {rank} of {world}, operation {operation}, {:?}: byte {at} is {:#04x}, not {:#04x}",
+                    exchange.shape, got[at], wanted[at]
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks every output that was collected since the last check, and gives their number. The stream is at rest.
     ///
     /// # Panics

@@ -49,7 +49,7 @@ impl Teller<'_> {
     /// Tells of this rank's own memory.
     pub(super) fn own(&self, memory: &Memory, me: Rank) -> Result<()> {
         let local = memory.local.range(self.index)?;
-        local.announce(self.driver, self.note(me, None, None))?;
+        local.announce_block(self.driver, self.note(me, None, None))?;
         self.signal(&memory.signal.range(self.index)?, me)?;
         match &memory.staged {
             Staged::Push([a, b]) => self.inboxes([a.range(self.index)?, b.range(self.index)?], me),

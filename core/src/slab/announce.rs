@@ -1,13 +1,15 @@
 //! Telling the emulated driver's checker what ranges are for. A real driver is told nothing.
 
+use core::mem::offset_of;
+
 use slabfence_sys::{RangeKind, RangeNote};
 
-use super::kind::{Inbox, Kind};
+use super::kind::{Inbox, Kind, Local};
 use super::peer::PeerRange;
 use super::range::{Ptr, Range};
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::layout::Slot;
+use crate::layout::{LocalBlock, Slot};
 
 /// Whose a range is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,33 @@ fn told<K: Kind>(ptr: Ptr<K>, bytes: usize, kind: RangeKind, note: Note) -> Rang
         rank: note.owner,
         source: note.source.unwrap_or(RangeNote::NONE),
         channel: note.channel,
+    }
+}
+
+impl Range<Local> {
+    /// Announces this range as a channel's local block: epoch, ticket, and the owner's other words.
+    pub fn announce_block(&self, driver: &Driver, note: Note) -> Result<()> {
+        let (epoch, ticket) = (
+            offset_of!(LocalBlock, epoch),
+            offset_of!(LocalBlock, ticket),
+        );
+        let word = size_of::<u64>();
+        let parts = [
+            (RangeKind::LOCAL, 0..epoch),
+            (RangeKind::EPOCH, epoch..epoch + word),
+            (RangeKind::LOCAL, epoch + word..ticket),
+            (RangeKind::TICKET, ticket..ticket + word),
+            (RangeKind::LOCAL, ticket + word..self.bytes()),
+        ];
+        let mut some = parts.into_iter().filter(|(_, part)| !part.is_empty());
+        some.try_for_each(|(kind, part)| {
+            let whole = told(self.ptr(), self.bytes(), kind, note);
+            driver.announce(&RangeNote {
+                base: whole.base + part.start as u64,
+                bytes: part.len() as u64,
+                ..whole
+            })
+        })
     }
 }
 

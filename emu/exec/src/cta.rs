@@ -135,6 +135,11 @@ impl Cta {
         self.warps.len()
     }
 
+    /// One of its warps.
+    pub(crate) fn warp(&self, warp: usize) -> Option<&Warp> {
+        self.warps.get(warp)
+    }
+
     /// Whether a step of this warp would execute something: it has not ended and does not wait at a barrier.
     pub fn runnable(&self, warp: usize) -> bool {
         self.warps.get(warp).is_some_and(Warp::runnable)

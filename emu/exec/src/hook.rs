@@ -20,6 +20,12 @@ pub trait Hook {
     fn warp_barrier(&mut self, at: &Site<'_>, lanes: u32);
     /// Lanes of a warp ended.
     fn exit(&mut self, at: &Site<'_>, lanes: u32);
+
+    /// Whether a step ends, as if its fuel were spent, before the next strong access or read-modify-write: so whoever
+    /// schedules can choose there.
+    fn pauses(&self) -> bool {
+        false
+    }
 }
 
 /// The hook of fast mode: sees nothing, costs nothing.

@@ -57,6 +57,8 @@ enum Next {
     Wait { lanes: u32, mask: u32 },
     /// The fragment steps back behind its siblings.
     Yield,
+    /// The step ends before this instruction.
+    Pause,
     /// The step ends.
     Stop(Outcome),
 }
@@ -149,6 +151,10 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
                         .park(pc + 1, current.lanes, Standing::Yielded, current.poll);
                     return None;
                 }
+                Next::Pause => {
+                    *self.fuel += 1;
+                    return Some(self.spent(pc, &current));
+                }
                 Next::Stop(outcome) => {
                     self.warp.park(
                         pc + 1,
@@ -180,6 +186,9 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
     /// An instruction that does more than compute.
     fn special(&mut self, op: &Op, pc: u32, lanes: u32, current: &mut Fragment) -> Next {
         match op {
+            Op::Memory(op) if H::CHECKING && op.is_strong() && self.env.hook.pauses() => {
+                Next::Pause
+            }
             Op::Memory(op) => self.memory(op, pc, lanes, current),
             Op::Lanes(op) => self.lanes(op, pc, lanes),
             Op::Barrier(_) => Next::Stop(Outcome::Barrier { pc, lanes }),

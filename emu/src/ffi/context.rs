@@ -19,7 +19,7 @@ entries! {
         let (state, _) = call.split();
         let device = state.device(device.0)?;
         let cut = state.release_context(device)?;
-        call.wait(&cut);
+        call.wait(&cut)?;
         Ok(())
     }
 
@@ -81,7 +81,7 @@ entries! {
         state.refuse_context_in_capture(device)?;
         state.refuse_unsafe(thread)?;
         let all = state.engine.outstanding(Some(device));
-        call.wait(&all);
+        call.wait(&all)?;
         call.split().0.whole(device)
     }
 }

@@ -6,9 +6,9 @@ use slabfence_sys::{CUdeviceptr, CUstream};
 
 use super::pointer::{address, handle};
 use crate::code::{Code, Status};
-use crate::engine::Source;
 use crate::graph::Task;
 use crate::host;
+use crate::operations::Source;
 use crate::slots::Call;
 
 /// One copy: both addresses, and which of them must be memory of the machine.
@@ -53,8 +53,9 @@ impl Copy {
         let legacy = state.stream(thread, 0)?;
         state.refuse_legacy_in_capture(legacy)?;
         state.refuse_unsafe(thread)?;
+        state.works("a blocking copy")?;
         let op = state.enqueue(legacy, task.work(), &[])?;
-        call.wait(&[op]);
+        call.wait(&[op])?;
         call.split().0.whole(device)
     }
 
@@ -94,10 +95,13 @@ impl Copy {
                     ..
                 }
             );
+        if pageable {
+            state.works("a copy to pageable memory")?;
+        }
         state.submit(index, task)?;
         if pageable {
             let tail = state.stream_tail(index)?;
-            call.wait(&tail);
+            call.wait(&tail)?;
             call.split().0.whole(device)?;
         }
         Ok(())

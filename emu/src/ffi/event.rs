@@ -53,7 +53,7 @@ entries! {
         let tail = state.event_tail(value)?;
         state.refuse_unsafe(thread)?;
         let device = state.events.0.get(value)?.device;
-        call.wait(tail.as_slice());
+        call.wait(tail.as_slice())?;
         call.split().0.whole(device)
     }
 

@@ -29,7 +29,7 @@ fn free(call: &mut Call<'_>, base: u64, kind: Kind) -> Status {
     }
     let of = if kind.is_host() { None } else { Some(owner) };
     let using = state.engine.outstanding(of);
-    call.wait(&using);
+    call.wait(&using)?;
     let (state, _) = call.split();
     state.memory.free(base, kind)?;
     state.whole(device)

@@ -7,8 +7,8 @@ use slabfence_sys::{
 
 use super::pointer::{handle, put, raw};
 use crate::code::{Code, Status};
-use crate::engine::Source;
 use crate::graph::Task;
+use crate::operations::Source;
 use crate::slots::Call;
 
 fn task(call: &mut Call<'_>, node: CUgraphNode) -> Status<Task> {

@@ -35,7 +35,7 @@ entries! {
         let tail = state.stream_tail(index)?;
         state.refuse_unsafe(thread)?;
         let device = state.streams.get(index)?.device;
-        call.wait(&tail);
+        call.wait(&tail)?;
         call.split().0.whole(device)
     }
 

@@ -14,6 +14,7 @@ mod kernel;
 mod memory;
 mod module;
 mod node;
+mod replacement;
 mod stream;
 mod user_object;
 mod vmm;

@@ -7,7 +7,7 @@ use slabfence_sys::*;
 use crate::gpu::{Gpu, PTX};
 
 /// Loads an image; gives the code and the error log.
-fn load(gpu: &Gpu, image: &[u8]) -> (CUresult, String) {
+pub fn load(gpu: &Gpu, image: &[u8]) -> (CUresult, String) {
     let mut module = CUmodule::null();
     let mut log = [1u8; 256];
     let mut options = [
@@ -38,7 +38,7 @@ fn load(gpu: &Gpu, image: &[u8]) -> (CUresult, String) {
     (code, text)
 }
 
-fn text(ptx: &str) -> Vec<u8> {
+pub fn text(ptx: &str) -> Vec<u8> {
     CString::new(ptx)
         .expect("no NUL inside")
         .into_bytes_with_nul()

@@ -7,7 +7,7 @@ open_enum! {
     RangeKind: u32 {
         /// The range is no longer what was announced: its tag is removed.
         FORGET = 0,
-        /// Epoch, ticket, generation, counters: the owner's alone.
+        /// Counters, the verdict and other words of a channel: the owner's alone.
         LOCAL = 1,
         /// Entry lines, data flags and poison words: one writer per line.
         SIGNAL = 2,
@@ -17,6 +17,10 @@ open_enum! {
         INBOX = 4,
         /// Packets of one source: never anything else.
         PACKETS = 5,
+        /// The epoch of a channel: the owner's alone.
+        EPOCH = 6,
+        /// The ticket of a channel: the owner's alone.
+        TICKET = 7,
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod documentation;
 mod memory;
+mod mutants;
 mod ordering;
 mod packets;
 mod protocol;
+mod protocols;
 mod shipped;
 mod support;

@@ -54,7 +54,7 @@ struct Part<'a> {
 
 impl MemoryOp {
     /// Where each lane's access starts.
-    fn addresses(&self, registers: &Registers) -> Wide {
+    pub(crate) fn addresses(&self, registers: &Registers) -> Wide {
         let mut addresses = [self.offset as u64; LANES];
         match self.base {
             Place::Nowhere => {}
@@ -82,6 +82,11 @@ impl MemoryOp {
     fn is_strong_read(&self) -> bool {
         self.kind == AccessKind::Load && self.order != Order::Weak
             || self.atomic.is_some_and(|atomic| atomic.returns)
+    }
+
+    /// Whether other warps may take part in what it means: it is no ordinary access.
+    pub(crate) fn is_strong(&self) -> bool {
+        self.order != Order::Weak || self.atomic.is_some()
     }
 
     fn releases(&self) -> bool {

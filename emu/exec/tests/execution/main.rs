@@ -15,4 +15,5 @@ mod integers;
 mod memory;
 mod slice;
 mod support;
+mod upcoming;
 mod warps;

@@ -38,9 +38,15 @@ functions! {
         if found.retained == 0 {
             return Ok(());
         }
-        found.retained = 1;
-        let cut = state.release_context(device)?;
-        call.wait(&cut);
+        let before = std::mem::replace(&mut found.retained, 1);
+        let cut = match state.release_context(device) {
+            Ok(cut) => cut,
+            Err(code) => {
+                state.devices[device as usize].retained = before;
+                return Err(code);
+            }
+        };
+        call.wait(&cut)?;
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_uint, c_void};
 use slabfence_sys::{CUdevice, CUdeviceptr, CUstream};
 
 use crate::code::{Code, Status};
-use crate::engine::Work;
 use crate::ffi::pointer::{get, handle, put, raw};
+use crate::operations::Work;
 use crate::slots::Call;
 use crate::va::Kind;
 

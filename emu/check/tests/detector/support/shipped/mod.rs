@@ -29,6 +29,8 @@ pub struct Collective {
     pub row: u64,
     /// The grid of each operation.
     pub grids: Vec<u32>,
+    /// The operation tag.
+    pub tag: u64,
     pub options: Options,
     /// Waits end after so many ticks; 0: never.
     pub fail_ticks: u64,
@@ -49,6 +51,7 @@ impl Collective {
             heads: 4,
             row: 256,
             grids: vec![2, 2, 3, 1, 2, 2],
+            tag: 0x1234_5678_9abc,
             options: Options::default(),
             fail_ticks: 0,
             absent: world,
@@ -75,7 +78,8 @@ impl Collective {
         InboxLayout::new(self.world as usize, self.part() as usize, 0).unwrap()
     }
 
-    fn base(rank: u32) -> u64 {
+    /// Where the memory of a rank begins, with its `LocalBlock`.
+    pub fn base(rank: u32) -> u64 {
         0x100_0000_0000 * (u64::from(rank) + 1)
     }
 

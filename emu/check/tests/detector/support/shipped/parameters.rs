@@ -23,7 +23,7 @@ impl Collective {
     fn header(&self, rank: u32, block: &mut Block) {
         let signal = self.signal();
         let own = Self::base(rank);
-        block.put(offset_of!(Header, tag), 0x1234_5678_9abc);
+        block.put(offset_of!(Header, tag), self.tag);
         block.put(offset_of!(Header, fail_ticks), self.fail_ticks);
         block.put32(offset_of!(Header, rank), rank);
         block.put32(offset_of!(Header, world), self.world);

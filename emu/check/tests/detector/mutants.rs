@@ -1,0 +1,238 @@
+//! Every shipped kernel with each of the known bugs, and without.
+
+use core::mem::offset_of;
+use std::collections::BTreeSet;
+
+use crate::support::machine::{End, Schedule, Stream, run};
+use crate::support::memory::Memory;
+use crate::support::shipped::Collective;
+use crate::support::{checker, memory};
+use slabfence::layout::LocalBlock;
+use slabfence_emu_mutants::{Entry, Family, MUTATIONS, Scenario, shipped};
+
+/// Seeds within which every bug must be found.
+const SEEDS: u64 = 20;
+
+/// All entries of a family, or of the one that makes the other operation with the same transport.
+fn entries(family: Family) -> Vec<Entry> {
+    let entries = shipped().unwrap().into_iter();
+    entries.filter(|entry| entry.family == family).collect()
+}
+
+fn world(entry: &Entry) -> u32 {
+    match entry.name.rsplit_once("_w") {
+        Some((_, "4")) => 3,
+        Some((_, "16")) => 5,
+        _ => 2,
+    }
+}
+
+/// An operation whose rows are those of two CTAs.
+fn collective(entry: &Entry, world: u32) -> Collective {
+    Collective {
+        ptx: entry.text.clone(),
+        batch: 3,
+        heads: 8,
+        ..Collective::new(entry.family.image(), entry.name, world)
+    }
+}
+
+/// What a scenario runs.
+struct Play {
+    scenario: Scenario,
+    all: Collective,
+    epoch: u64,
+    streams: Vec<Stream>,
+}
+
+impl Play {
+    /// `plant` makes the texts.
+    fn new(scenario: Scenario, entry: &Entry, plant: impl Fn(&Entry) -> Entry) -> Play {
+        let world = world(entry);
+        let mut all = collective(&plant(entry), world);
+        all.grids = match scenario {
+            Scenario::Single | Scenario::Mismatch => vec![2],
+            Scenario::Skipped => vec![2; 2],
+            Scenario::Reuse => vec![2; 4],
+            Scenario::Grids => vec![2, 1, 2, 1, 2],
+            Scenario::HighEpochs => vec![2; 6],
+        };
+        let epoch = match scenario {
+            Scenario::HighEpochs => (1 << 31) - 3,
+            _ => 2,
+        };
+        let mut streams = all.streams();
+        if differ(scenario) {
+            let family = match entry.family {
+                Family::GatherPush => Family::ReducePush,
+                Family::GatherPull => Family::ReducePull,
+                Family::ReducePush => Family::GatherPush,
+                Family::ReducePull => Family::GatherPull,
+            };
+            let fits =
+                |other: &Entry| other.family < Family::ReducePush || self::world(other) >= world;
+            let other = entries(family).into_iter().find(fits).unwrap();
+            let mut others = collective(&plant(&other), world);
+            others.tag = !all.tag;
+            others.grids = all.grids.iter().map(|_| 1).collect();
+            streams.truncate(1);
+            streams.extend(others.streams().into_iter().skip(1));
+        }
+        Play {
+            scenario,
+            all,
+            epoch,
+            streams,
+        }
+    }
+
+    /// Names of all that is found under a seed, with the reports.
+    fn run(&self, seed: u64) -> (BTreeSet<&'static str>, String) {
+        let regions = self.all.regions();
+        let mut memory = memory(&regions);
+        for rank in 0..self.all.world {
+            memory.put(Collective::base(rank), self.epoch);
+        }
+        let schedule = Schedule {
+            fuel: 100,
+            ..Schedule::of(seed)
+        };
+        let checker = checker(self.all.options.clone(), &regions);
+        let outcome = run(&mut memory, checker, &self.streams, schedule);
+        let mut text = outcome.text();
+        let mut found: BTreeSet<_> = outcome
+            .rules()
+            .into_iter()
+            .map(|rule| rule.name())
+            .collect();
+        match &outcome.end {
+            End::Done => found.extend(self.afterwards(&memory)),
+            End::Stuck(finding) => {
+                found.insert(finding.rule.name());
+                text += &finding.to_string();
+            }
+            End::Fault(fault, finding) => {
+                found.insert(
+                    finding
+                        .as_ref()
+                        .map_or("fault", |finding| finding.rule.name()),
+                );
+                text += &fault.to_string();
+            }
+        }
+        (found, text)
+    }
+
+    /// What is wrong with the counters and verdicts that the kernels left.
+    fn afterwards(&self, memory: &Memory) -> BTreeSet<&'static str> {
+        let mut found = BTreeSet::new();
+        for rank in 0..self.all.world {
+            let local = Collective::base(rank);
+            let word = |offset: usize| memory.get(local + offset as u64);
+            if word(offset_of!(LocalBlock, started)) != word(offset_of!(LocalBlock, retired)) {
+                found.insert("counters");
+            }
+            if differ(self.scenario) != (word(offset_of!(LocalBlock, status)) != 0) {
+                found.insert("verdict");
+            }
+        }
+        found
+    }
+}
+
+/// Whether the ranks are in different operations.
+fn differ(scenario: Scenario) -> bool {
+    matches!(scenario, Scenario::Mismatch | Scenario::Skipped)
+}
+
+/// Every bug of every entry of a family is found.
+fn found(family: Family) {
+    for entry in entries(family) {
+        for mutation in MUTATIONS {
+            let play = Play::new(mutation.scenario, &entry, |entry| Entry {
+                text: mutation.plant(entry).unwrap(),
+                ..entry.clone()
+            });
+            let mut all = BTreeSet::new();
+            let seed = (0..SEEDS).find(|&seed| {
+                let (found, _) = play.run(seed);
+                let expected = mutation.rules.iter().any(|rule| found.contains(rule));
+                all.extend(found);
+                expected
+            });
+            assert!(
+                seed.is_some(),
+                "`{}` of `{}` is not found in {SEEDS} seeds, only {all:?}",
+                mutation.name,
+                entry.name
+            );
+        }
+    }
+}
+
+/// The first entry of a family is clean where its mutants are not.
+fn clean(family: Family) {
+    let entry = entries(family).remove(0);
+    let mut played = BTreeSet::new();
+    for mutation in MUTATIONS {
+        let right = |entry: &Entry| {
+            mutation
+                .counterpart(entry)
+                .unwrap()
+                .unwrap_or_else(|| entry.clone())
+        };
+        if !played.insert((mutation.scenario, right(&entry).text)) {
+            continue;
+        }
+        let play = Play::new(mutation.scenario, &entry, right);
+        for seed in 0..SEEDS {
+            let (found, text) = play.run(seed);
+            assert!(
+                found.is_empty(),
+                "{:?}, seed {seed}: {found:?}\n{text}",
+                play.scenario
+            );
+        }
+    }
+    assert_eq!(played.len(), 6, "every scenario once");
+}
+
+#[test]
+fn every_bug_of_pushing_gathers_is_found() {
+    found(Family::GatherPush);
+}
+
+#[test]
+fn every_bug_of_pulling_gathers_is_found() {
+    found(Family::GatherPull);
+}
+
+#[test]
+fn every_bug_of_pushing_reductions_is_found() {
+    found(Family::ReducePush);
+}
+
+#[test]
+fn every_bug_of_pulling_reductions_is_found() {
+    found(Family::ReducePull);
+}
+
+#[test]
+fn pushing_gathers_are_clean_where_their_mutants_are_not() {
+    clean(Family::GatherPush);
+}
+
+#[test]
+fn pulling_gathers_are_clean_where_their_mutants_are_not() {
+    clean(Family::GatherPull);
+}
+
+#[test]
+fn pushing_reductions_are_clean_where_their_mutants_are_not() {
+    clean(Family::ReducePush);
+}
+
+#[test]
+fn pulling_reductions_are_clean_where_their_mutants_are_not() {
+    clean(Family::ReducePull);
+}

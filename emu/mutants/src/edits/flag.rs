@@ -1,0 +1,243 @@
+//! Data flags: order, scope and width of their accesses, what is compared, who is waited for, and when they are set.
+
+use core::mem::offset_of;
+
+use slabfence::layout::{Header, LINE, PeerAddresses, SlotAddresses};
+use slabfence_emu_ptx::{Modifier, Opcode, Operand};
+
+use super::{epoch, flag_polls, flag_stores, slot, target};
+use crate::draft::{Draft, EditError, Result, only};
+use crate::entry::Family;
+
+pub(crate) fn relax_polls(draft: &mut Draft<'_>) -> Result<usize> {
+    let polls = flag_polls(draft);
+    draft.replace_all(&polls, ".acquire.", ".relaxed.")
+}
+
+pub(crate) fn relax_stores(draft: &mut Draft<'_>) -> Result<usize> {
+    let stores = flag_stores(draft);
+    draft.replace_all(&stores, ".release.", ".relaxed.")
+}
+
+pub(crate) fn narrow_polls(draft: &mut Draft<'_>) -> Result<usize> {
+    let polls = flag_polls(draft);
+    draft.replace_all(&polls, ".sys.", ".gpu.")
+}
+
+pub(crate) fn narrow_stores(draft: &mut Draft<'_>) -> Result<usize> {
+    let stores = flag_stores(draft);
+    draft.replace_all(&stores, ".sys.", ".gpu.")
+}
+
+pub(crate) fn weaken_polls(draft: &mut Draft<'_>) -> Result<usize> {
+    let polls = flag_polls(draft);
+    draft.replace_all(&polls, ".acquire.sys.", ".")
+}
+
+pub(crate) fn volatile_polls(draft: &mut Draft<'_>) -> Result<usize> {
+    let polls = flag_polls(draft);
+    draft.replace_all(&polls, ".acquire.sys.", ".volatile.")
+}
+
+/// Compares a polled flag with the epoch as a counter of 32 bits with a sign.
+pub(crate) fn at_least(draft: &mut Draft<'_>) -> Result<usize> {
+    let mut compared = Vec::new();
+    for poll in flag_polls(draft) {
+        let seen = Operand::Register(target(draft, poll)?);
+        let near = draft
+            .flow
+            .find(Opcode::Setp, &[])
+            .into_iter()
+            .filter(|&at| at > poll);
+        let first = near
+            .filter(|&at| draft.flow.at(at).operands[1..].contains(&seen))
+            .min();
+        compared.extend(first);
+    }
+    for &at in &compared {
+        let (passes, seen, epoch) = (
+            draft.operand(at, 0)?,
+            draft.operand(at, 1)?,
+            draft.operand(at, 2)?,
+        );
+        let compare = if draft.flow.at(at).has(Modifier::Eq) {
+            "ge"
+        } else {
+            "lt"
+        };
+        let text = format!(
+            "{{
+	.reg .b32 mutant_seen, mutant_epoch;
+	cvt.u32.u64 mutant_seen, {seen};
+	cvt.u32.u64 mutant_epoch, {epoch};
+	setp.{compare}.s32 {passes}, mutant_seen, mutant_epoch;
+	}}"
+        );
+        draft.rewrite(at, text);
+    }
+    Ok(compared.len())
+}
+
+/// Nobody waits for rank 0.
+pub(crate) fn forget_rank_zero(draft: &mut Draft<'_>) -> Result<usize> {
+    let first: Vec<_> = flag_polls(draft)
+        .into_iter()
+        .filter(|&at| !draft.flow.in_loop(at))
+        .collect();
+    let poll = only(&first, "first look at a data flag")?;
+    let branch = draft.flow.branch_before(poll);
+    let branch = branch.ok_or_else(|| EditError::new("no branch guards the wait"))?;
+    let Some((_, label)) = draft.text(branch).split_once("bra") else {
+        return Err(EditError::new("the guarding branch is none"));
+    };
+    let label = label.trim().to_owned();
+    draft.insert_before(
+        branch,
+        format!(
+            "{{
+	.reg .pred mutant_zero;
+	.reg .b32 mutant_thread;
+	mov.u32 mutant_thread, %tid.x;
+	setp.eq.u32 mutant_zero, mutant_thread, 0;
+	@mutant_zero bra {label}
+	}}"
+        ),
+    );
+    Ok(1)
+}
+
+/// Waits for the flag of the next CTA, and reads the rows of the own one.
+pub(crate) fn next_cta(draft: &mut Draft<'_>) -> Result<usize> {
+    let address = poll_address(draft)?;
+    let writer = draft
+        .flow
+        .writer(address)
+        .ok_or_else(|| EditError::new("the flag's address has several origins"))?;
+    let (name, block) = (draft.name(address).to_owned(), draft.block()?.to_owned());
+    let world = offset_of!(Header, world);
+    draft.insert_after(
+        writer,
+        format!(
+            "{{
+	.reg .pred mutant_last;
+	.reg .b32 mutant_cta, mutant_next, mutant_grid, mutant_world;
+	.reg .b64 mutant_step;
+	mov.u32 mutant_cta, %ctaid.x;
+	mov.u32 mutant_grid, %nctaid.x;
+	add.u32 mutant_next, mutant_cta, 1;
+	setp.eq.u32 mutant_last, mutant_next, mutant_grid;
+	selp.b32 mutant_next, 0, mutant_next, mutant_last;
+	sub.s32 mutant_next, mutant_next, mutant_cta;
+	ld.param.u32 mutant_world, [{block}+{world}];
+	mul.lo.s32 mutant_next, mutant_next, mutant_world;
+	mul.wide.s32 mutant_step, mutant_next, {LINE};
+	add.s64 {name}, {name}, mutant_step;
+	}}"
+        ),
+    );
+    Ok(1)
+}
+
+/// Reductions use the flags of the second phase, as operations with other signals would: no bug.
+pub(crate) fn part_reductions(draft: &mut Draft<'_>) -> Result<usize> {
+    if matches!(draft.family, Family::GatherPush | Family::GatherPull) {
+        return Ok(0);
+    }
+    let stores = flag_stores(draft);
+    let store = draft.flow.base(only(&stores, "store of a data flag")?);
+    let addresses = [
+        poll_address(draft)?,
+        store.ok_or_else(|| EditError::new("a flag at a fixed address"))?,
+    ];
+    let (world, grid) = (offset_of!(Header, world), offset_of!(Header, flag_grid));
+    for address in addresses {
+        let writer = draft.flow.writer(address);
+        let writer =
+            writer.ok_or_else(|| EditError::new("a flag's address has several origins"))?;
+        let (name, block) = (draft.name(address).to_owned(), draft.block()?.to_owned());
+        draft.insert_after(
+            writer,
+            format!(
+                "{{
+	.reg .b32 mutant_world, mutant_grid;
+	.reg .b64 mutant_step;
+	ld.param.u32 mutant_world, [{block}+{world}];
+	ld.param.u32 mutant_grid, [{block}+{grid}];
+	mul.lo.s32 mutant_grid, mutant_grid, mutant_world;
+	mul.wide.u32 mutant_step, mutant_grid, {LINE};
+	add.s64 {name}, {name}, mutant_step;
+	}}"
+            ),
+        );
+    }
+    Ok(addresses.len())
+}
+
+fn poll_address(draft: &Draft<'_>) -> Result<slabfence_emu_ptx::RegisterId> {
+    let addresses: std::collections::BTreeSet<_> = flag_polls(draft)
+        .into_iter()
+        .filter_map(|at| draft.flow.base(at))
+        .collect();
+    let mut addresses = addresses.into_iter();
+    match (addresses.next(), addresses.next()) {
+        (Some(address), None) => Ok(address),
+        _ => Err(EditError::new("the polls of a data flag share no register")),
+    }
+}
+
+/// Sets the flag as soon as the slot is known, before any row is staged.
+pub(crate) fn early(draft: &mut Draft<'_>) -> Result<usize> {
+    let store = only(&flag_stores(draft), "store of a data flag")?;
+    let known = slot::first_parity(draft)?;
+    let odd = draft.name(target(draft, known)?).to_owned();
+    let epoch = draft.name(epoch(draft)?).to_owned();
+    let block = draft.block()?.to_owned();
+    let (rank, world) = (offset_of!(Header, rank), offset_of!(Header, world));
+    let peer = size_of::<PeerAddresses>();
+    let flags = offset_of!(Header, peers)
+        + offset_of!(PeerAddresses, slot)
+        + offset_of!(SlotAddresses, flags);
+    let other = flags + size_of::<SlotAddresses>();
+    draft.remove(store);
+    draft.insert_after(
+        known,
+        format!(
+            "{{
+	.reg .pred mutant_worker, mutant_other, mutant_odd;
+	.reg .b32 mutant_thread, mutant_rank, mutant_world, mutant_cta;
+	.reg .b64 mutant_peer, mutant_flags, mutant_odd_flags;
+	mov.u32 mutant_thread, %tid.x;
+	mov.u32 mutant_cta, %ctaid.x;
+	ld.param.u32 mutant_rank, [{block}+{rank}];
+	ld.param.u32 mutant_world, [{block}+{world}];
+	setp.lt.u32 mutant_worker, mutant_thread, mutant_world;
+	setp.ne.u32 mutant_other, mutant_thread, mutant_rank;
+	and.pred mutant_worker, mutant_worker, mutant_other;
+	setp.ne.u32 mutant_odd, {odd}, 0;
+	mov.b64 mutant_peer, {block};
+	mad.wide.u32 mutant_peer, mutant_thread, {peer}, mutant_peer;
+	@mutant_worker ld.param.u64 mutant_flags, [mutant_peer+{flags}];
+	@mutant_worker ld.param.u64 mutant_odd_flags, [mutant_peer+{other}];
+	selp.b64 mutant_flags, mutant_odd_flags, mutant_flags, mutant_odd;
+	mad.lo.u32 mutant_cta, mutant_cta, mutant_world, mutant_rank;
+	mad.wide.u32 mutant_flags, mutant_cta, {LINE}, mutant_flags;
+	@mutant_worker st.release.sys.global.u64 [mutant_flags], {epoch};
+	}}"
+        ),
+    );
+    Ok(1)
+}
+
+/// The looks at the poison lines in polling loops see nothing.
+pub(crate) fn ignore_poison(draft: &mut Draft<'_>) -> Result<usize> {
+    let poison = |field| field == crate::Field::Poison;
+    let mut looks = draft
+        .flow
+        .find_at(Opcode::Ld, &[Modifier::Relaxed, Modifier::Sys], poison);
+    looks.retain(|&at| draft.flow.in_loop(at));
+    for &at in &looks {
+        let seen = draft.name(target(draft, at)?).to_owned();
+        draft.rewrite(at, format!("mov.b64 {seen}, 0;"));
+    }
+    Ok(looks.len())
+}

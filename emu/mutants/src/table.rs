@@ -1,0 +1,117 @@
+//! All mutations.
+
+use crate::edits::{barrier, counters, data, entry_line, flag, slot};
+use crate::entry::{Entry, Family};
+use crate::mutation::{Mutation, Scenario};
+
+/// Choices of the memory that rows are staged in: once in each copy of an unrolled loop over peers.
+fn stagings(entry: &Entry) -> usize {
+    if entry.family == Family::GatherPush {
+        7
+    } else {
+        1
+    }
+}
+
+/// Those, and the choices of the memory that peers' rows are read from: for each source where it is at the peers.
+fn data_choices(entry: &Entry) -> usize {
+    let read = if entry.family == Family::ReducePull {
+        entry.sources()
+    } else {
+        1
+    };
+    stagings(entry) + read
+}
+
+/// Loads of peers' rows: of the packs that are in flight at once, and of the LSE beside each.
+fn row_loads(entry: &Entry) -> usize {
+    match entry.sources() {
+        1 => 4,
+        sources @ ..=2 => 2 * sources * 4,
+        sources @ ..=4 => 2 * sources * 2,
+        sources => 2 * sources,
+    }
+}
+
+/// Times that the parity of the epoch is taken.
+fn parities(entry: &Entry) -> usize {
+    if entry.family == Family::GatherPush {
+        2
+    } else {
+        1
+    }
+}
+
+macro_rules! mutations {
+    ($($name:literal: $bug:literal, $scenario:ident, $rules:expr, $places:expr, $edit:path $(, on $ground:path)?;)*) => {
+        /// All mutations, by topic.
+        pub const MUTATIONS: &[Mutation] = &[$(Mutation {
+            name: $name,
+            bug: $bug,
+            scenario: Scenario::$scenario,
+            rules: &$rules,
+            places: $places,
+            edit: $edit,
+            ground: mutations!(@ground $($ground)?),
+        },)*];
+    };
+    (@ground) => { None };
+    (@ground $ground:path) => { Some($ground) };
+}
+
+mutations! {
+    "flag-poll-relaxed": "Data flags are polled with relaxed loads.",
+        Single, ["race"], |_| 2, flag::relax_polls;
+    "flag-store-relaxed": "Data flags are stored relaxed, without a release.",
+        Single, ["race"], |_| 1, flag::relax_stores;
+    "flag-poll-gpu": "Data flags are polled with the scope of one GPU.",
+        Single, ["race"], |_| 2, flag::narrow_polls;
+    "flag-store-gpu": "Data flags are stored with the scope of one GPU.",
+        Single, ["race"], |_| 1, flag::narrow_stores;
+    "flag-poll-weak": "Data flags are polled with ordinary loads.",
+        Single, ["weak-signal", "race"], |_| 2, flag::weaken_polls;
+    "flag-poll-volatile": "Data flags are polled with volatile loads, which acquire nothing.",
+        Single, ["race"], |_| 2, flag::volatile_polls;
+    "flag-at-least": "A data flag passes when it is not below the epoch, both as signed numbers of 32 bits.",
+        HighEpochs, ["stale-accept", "race"], |_| 2, flag::at_least;
+    "flag-of-one-peer": "Nobody waits for the data flag of rank 0.",
+        Single, ["race", "uninitialised"], |_| 1, flag::forget_rank_zero;
+    "flag-of-next-cta": "A CTA reads rows that another CTA staged: it waits for the data flag of the next one.",
+        Single, ["race", "uninitialised"], |_| 1, flag::next_cta;
+    "flag-before-data": "The data flag is stored before the rows.",
+        Single, ["race", "uninitialised"], |_| 1, flag::early;
+    "barrier-before-flag": "The CTA barrier between staging and the data flag is missing.",
+        Single, ["race", "unordered-overwrite"], |_| 1, barrier::skip_staged;
+    "barrier-after-poll": "The barrier of the workers between the wait for data and the rows is missing.",
+        Single, ["race"], |_| 1, barrier::skip_received;
+    "slot-frozen": "Rows of every operation are in slot 0.",
+        Reuse, ["wrong-slot", "race"], data_choices, slot::freeze_data;
+    "signal-slot-frozen": "Data flags and entry lines of every operation are in slot 0.",
+        Reuse, ["wrong-slot", "unordered-overwrite", "deadlock"], |_| 4, slot::freeze_signals;
+    "slot-of-each-cta": "A CTA takes its slot from a counter of its own.",
+        Grids, ["wrong-slot", "race"], parities, slot::count_each_cta;
+    "row-past-range": "A row is stored past the range in which rows are staged.",
+        Single, ["out-of-bounds", "wrong-region"], stagings, data::row_behind;
+    "next-range": "Rows are staged in the range next to the right one.",
+        Single, ["wrong-region", "wrong-slot", "out-of-bounds"], stagings, data::next_range;
+    "data-cached": "Peers' rows are read with `.nc` loads.",
+        Single, ["nc-load"], row_loads, data::cached_loads;
+    "epoch-by-first-cta": "CTA 0 advances the epoch when it arrives, before others have read it.",
+        Single, ["unordered-overwrite", "race"], |_| 1, counters::advance_early;
+    "ticket-relaxed": "CTAs arrive at the ticket with a relaxed addition.",
+        Single, ["unordered-overwrite", "race"], |_| 1, counters::relax_ticket;
+    "entry-omitted": "No entry lines are stored.",
+        Single, ["deadlock"], |_| 1, entry_line::omit;
+    "entry-poll-gpu": "Entry lines are polled with the scope of one GPU.",
+        Single, ["race"], |_| 2, entry_line::narrow_polls;
+    "entry-store-gpu": "Entry lines are stored with the scope of one GPU.",
+        Single, ["race"], |_| 1, entry_line::narrow_stores;
+    "entry-poll-weak": "Entry lines are polled with ordinary loads.",
+        Single, ["weak-signal", "race"], |_| 2, entry_line::weaken_polls;
+    "entry-behind-data": "Entry lines are polled behind the wait for data.",
+        Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
+    "poison-unseen": "A wait does not look at the poison lines.",
+        Mismatch, ["deadlock"], |_| 2, flag::ignore_poison, on flag::part_reductions;
+    "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
+        Skipped, ["counters"], |_| 1, counters::skipped_stays, on flag::part_reductions;
+}

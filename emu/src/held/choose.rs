@@ -1,0 +1,259 @@
+//! Policies: who goes on next, and for how long.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::crew::{Agent, Role};
+use super::name::Name;
+use super::plan::Policy;
+use super::random::Random;
+
+/// Instructions of a turn in round robin.
+const TURN: u32 = 64;
+/// A stall begins once in so many choices.
+const STALLS: usize = 96;
+/// Once in so many stalls the stalled one goes on only when nobody else can.
+const LONG: usize = 4;
+
+/// Somebody who polls goes on polling once in so many choices: wait loops look at time and poison only now and then.
+const SPINS: usize = 64;
+/// Instructions of one poll, which ends it earlier.
+const SPIN: u32 = 4096;
+
+/// Who goes on, and how far.
+pub(super) struct Choice {
+    /// Who.
+    pub(super) name: Name,
+    /// Instructions of a turn.
+    pub(super) fuel: u32,
+    /// Most turns in a row, of which all but the last do nothing but poll.
+    pub(super) turns: u32,
+}
+
+impl Choice {
+    fn once(name: Name, fuel: u32) -> Choice {
+        let turns = 1;
+        Choice { name, fuel, turns }
+    }
+}
+
+/// What is stalled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stall {
+    name: Name,
+    /// 0: its device, 1: its block, 2: itself.
+    depth: usize,
+    until: u64,
+}
+
+impl Stall {
+    fn covers(&self, name: Name) -> bool {
+        let stalled = self.name;
+        name.device == stalled.device
+            && (self.depth < 1 || (name.op, name.block) == (stalled.op, stalled.block))
+            && (self.depth < 2 || name.warp == stalled.warp)
+    }
+}
+
+/// The choices of one run.
+pub(super) enum Chooser {
+    /// Everybody in turn.
+    RoundRobin { last: Option<Name> },
+    /// Anybody.
+    Random {
+        random: Random,
+        stalls: Vec<Stall>,
+        choices: u64,
+    },
+    /// The highest priority.
+    Priorities {
+        random: Random,
+        priorities: BTreeMap<Name, u64>,
+        changes: BTreeSet<u64>,
+        choices: u64,
+        /// What the next one that loses its priority gets.
+        lowest: u64,
+    },
+}
+
+impl Chooser {
+    /// The choices of a seed. `length` is about how many choices a run takes.
+    pub(super) fn new(policy: Policy, seed: u64, length: u64) -> Chooser {
+        let mut random = Random::new(seed);
+        match policy {
+            Policy::RoundRobin => Chooser::RoundRobin { last: None },
+            Policy::Random => Chooser::Random {
+                random,
+                stalls: Vec::new(),
+                choices: 0,
+            },
+            Policy::Priorities { changes } => {
+                let place = |_| random.below(length as usize) as u64;
+                let changes = (0..changes).map(place).collect();
+                Chooser::Priorities {
+                    random,
+                    priorities: BTreeMap::new(),
+                    changes,
+                    choices: 0,
+                    lowest: u64::from(u32::MAX),
+                }
+            }
+        }
+    }
+
+    /// Chooses one of those that are ready (at least one, in canonical order), or now and then of those that poll.
+    pub(super) fn choose(&mut self, ready: &[Agent], polling: &[Agent]) -> Choice {
+        match self {
+            Chooser::RoundRobin { last } => {
+                let first = ready
+                    .iter()
+                    .find(|agent| !matches!(agent.role, Role::Warp(_)));
+                let next = || ready.iter().find(|agent| Some(agent.name) > *last);
+                let agent = first.or_else(next).unwrap_or(&ready[0]);
+                *last = Some(agent.name);
+                Choice::once(agent.name, TURN)
+            }
+            Chooser::Random {
+                random,
+                stalls,
+                choices,
+            } => {
+                *choices += 1;
+                stalls.retain(|stall| stall.until > *choices);
+                if !polling.is_empty() && random.once_in(SPINS) {
+                    return Choice {
+                        name: polling[random.below(polling.len())].name,
+                        fuel: SPIN,
+                        turns: 1 << random.below(9),
+                    };
+                }
+                if random.once_in(STALLS) {
+                    let until = match random.once_in(LONG) {
+                        true => u64::MAX,
+                        false => *choices + (1 << (4 + random.below(9))),
+                    };
+                    stalls.push(Stall {
+                        name: ready[random.below(ready.len())].name,
+                        depth: random.below(3),
+                        until,
+                    });
+                }
+                let free = |agent: &&Agent| !stalls.iter().any(|stall| stall.covers(agent.name));
+                let count = ready.iter().filter(free).count();
+                let name = match ready.iter().filter(free).nth(random.below(count)) {
+                    Some(agent) => agent.name,
+                    None => {
+                        stalls.clear();
+                        ready[random.below(ready.len())].name
+                    }
+                };
+                Choice::once(name, 1 << random.below(7))
+            }
+            Chooser::Priorities {
+                random,
+                priorities,
+                changes,
+                choices,
+                lowest,
+            } => {
+                for agent in ready {
+                    let drawn = || random.next() | 1 << 63;
+                    priorities.entry(agent.name).or_insert_with(drawn);
+                }
+                let first = |priorities: &BTreeMap<Name, u64>| {
+                    let highest = ready.iter().max_by_key(|agent| priorities.get(&agent.name));
+                    highest.unwrap_or(&ready[0]).name
+                };
+                let mut name = first(priorities);
+                if changes.contains(choices) {
+                    *lowest -= 1;
+                    priorities.insert(name, *lowest);
+                    name = first(priorities);
+                }
+                *choices += 1;
+                Choice::once(name, 1 + random.below(16) as u32)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::crew::Standing;
+    use super::*;
+
+    fn warps(devices: u32, blocks: u64) -> Vec<Agent> {
+        let places = (0..devices).flat_map(|device| (0..blocks).map(move |block| (device, block)));
+        let agent = |(device, block)| Agent {
+            name: Name {
+                device,
+                op: 1,
+                block,
+                warp: 0,
+            },
+            role: Role::Warp(0),
+            standing: Standing::Ready,
+        };
+        places.map(agent).collect()
+    }
+
+    fn names(policy: Policy, seed: u64, ready: &[Agent], count: usize) -> Vec<Name> {
+        let mut chooser = Chooser::new(policy, seed, count as u64);
+        (0..count)
+            .map(|_| chooser.choose(ready, &[]).name)
+            .collect()
+    }
+
+    #[test]
+    fn round_robin_gives_everybody_a_turn_and_starts_operations_first() {
+        let mut ready = warps(2, 2);
+        let turns = names(Policy::RoundRobin, 1, &ready, 5);
+        let wanted: Vec<Name> = ready.iter().chain(&ready[..1]).map(|a| a.name).collect();
+        assert_eq!(turns, wanted);
+        ready[3].role = Role::Start;
+        assert_eq!(names(Policy::RoundRobin, 1, &ready, 2), [ready[3].name; 2]);
+    }
+
+    #[test]
+    fn random_choices_stall_a_device_for_long_and_reach_everybody() {
+        let ready = warps(2, 4);
+        let turns = names(Policy::Random, 3, &ready, 4000);
+        assert!(ready.iter().all(|agent| turns.contains(&agent.name)));
+        let same = |window: &[Name]| window.iter().all(|name| name.device == window[0].device);
+        // Without stalls a run of 64 on one of two devices has a chance of 4000 in 2^63.
+        assert!(turns.windows(64).any(same));
+        assert_eq!(turns, names(Policy::Random, 3, &ready, 4000));
+        assert_ne!(turns, names(Policy::Random, 4, &ready, 4000));
+    }
+
+    #[test]
+    fn a_priority_holds_until_a_change_and_goes_below_all_others_there() {
+        let ready = warps(2, 2);
+        let policy = Policy::Priorities { changes: 2 };
+        for seed in 0..50 {
+            let turns = names(policy, seed, &ready, 100);
+            let mut kept = turns.clone();
+            kept.dedup();
+            assert!(kept.len() <= 3, "seed {seed}: {kept:?}");
+            let distinct: BTreeSet<_> = kept.iter().collect();
+            assert_eq!(
+                distinct.len(),
+                kept.len(),
+                "seed {seed}: who lost stays behind"
+            );
+        }
+    }
+
+    #[test]
+    fn somebody_who_polls_goes_on_now_and_then_many_times_in_a_row() {
+        let (ready, polling) = (warps(1, 2), warps(2, 1));
+        let mut chooser = Chooser::new(Policy::Random, 5, 0);
+        let choices: Vec<Choice> = (0..2000)
+            .map(|_| chooser.choose(&ready, &polling))
+            .collect();
+        let spins = choices
+            .iter()
+            .filter(|choice| choice.name == polling[1].name);
+        assert!((5..40).contains(&spins.clone().count()));
+        assert!(spins.map(|choice| choice.turns).max() >= Some(64));
+    }
+}

@@ -1,0 +1,217 @@
+//! A run from its beginning to its end, by a policy.
+
+use slabfence_emu_exec::WaitReason;
+
+use crate::callback::Callback;
+use crate::machine::State;
+use crate::operations::{OpId, Work};
+
+use super::choose::Chooser;
+use super::crew::{Agent, Role, Standing};
+use super::name::Name;
+use super::plan::{Patience, Plan};
+use super::report::{End, LastWriter, Reason, Wait, Waiter};
+use super::stage::{Did, Stage};
+
+/// Rounds in which everybody polls once before it is said that nothing changes: wait loops look at some words only now
+/// and then.
+const ROUNDS: u32 = 256;
+/// Instructions of a poll; enough to come round the longest wait loop.
+const POLL: u32 = 4096;
+/// How often time doubles before it is said that time does not help either: 2^20 seconds.
+const DOUBLINGS: u32 = 20;
+
+/// How a stretch of a run ended.
+pub(super) enum Stop {
+    /// The run has ended.
+    End(End),
+    /// A host function is due, without the machine's lock.
+    Call(Callback, OpId),
+}
+
+impl Stage {
+    /// Runs until the end or a host function. `choices` counts.
+    pub(super) fn drive(
+        &mut self,
+        chooser: &mut Chooser,
+        plan: &Plan,
+        state: &mut State,
+        choices: &mut u64,
+    ) -> Stop {
+        let mut did = self.open(state).unwrap_or(Did::Moved);
+        let (mut ready, mut polling) = (Vec::<Agent>::new(), Vec::<Agent>::new());
+        loop {
+            match did {
+                Did::Moved | Did::Polled => {}
+                Did::Call(callback, op) => return Stop::Call(callback, op),
+                Did::Fault(words) => return Stop::End(End::Fault(words)),
+            }
+            if self.executed > plan.limit {
+                return Stop::End(End::Unfinished(self.waiters(state)));
+            }
+            ready.clear();
+            let all = self.crew.agents().iter();
+            ready.extend(all.filter(|agent| agent.standing == Standing::Ready));
+            if ready.is_empty() {
+                if self.complete() {
+                    return Stop::End(End::Complete);
+                }
+                did = match self.wait(plan.patience, state) {
+                    Some(did) => did,
+                    None => return Stop::End(End::Deadlock(self.waiters(state))),
+                };
+                continue;
+            }
+            *choices += 1;
+            polling.clear();
+            let all = self.crew.agents().iter();
+            polling.extend(all.filter(|agent| agent.standing == Standing::Parked));
+            let choice = chooser.choose(&ready, &polling);
+            for _ in 0..choice.turns {
+                did = self.advance(choice.name, choice.fuel, state);
+                if !matches!(did, Did::Polled) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Lets those who poll go on polling until something changes, or time pass. `None`: nothing will ever change.
+    pub(super) fn wait(&mut self, patience: Patience, state: &mut State) -> Option<Did> {
+        let mut doublings = 0;
+        loop {
+            if let Some(did) = self.poll(state) {
+                return Some(did);
+            }
+            if patience == Patience::None || doublings == DOUBLINGS {
+                return None;
+            }
+            self.now += 1_000_000_000 << doublings;
+            doublings += 1;
+        }
+    }
+
+    fn poll(&mut self, state: &mut State) -> Option<Did> {
+        let all = self.crew.agents().iter();
+        let parked: Vec<Name> = all
+            .filter(|agent| agent.standing == Standing::Parked)
+            .map(|agent| agent.name)
+            .collect();
+        let writes = self.watch.writes;
+        for _ in 0..ROUNDS {
+            for &name in &parked {
+                match self.advance(name, POLL, state) {
+                    Did::Polled if self.watch.writes == writes => {}
+                    did => return Some(did),
+                }
+            }
+        }
+        None
+    }
+
+    /// Everybody who has not ended.
+    pub(super) fn waiters(&mut self, state: &State) -> Vec<Waiter> {
+        let mut waiters = Vec::new();
+        for (&name, grid) in &self.grids {
+            if grid.waiting() > 0 {
+                let blocks = grid.waiting();
+                waiters.push(waiter(
+                    name,
+                    grid.launch.kernel.name(),
+                    Wait::Room { blocks },
+                ));
+            }
+        }
+        let numbers: Vec<usize> = self.blocks.keys().copied().collect();
+        for number in numbers {
+            self.warps(number, state, &mut waiters);
+        }
+        let started = |name| self.grids.contains_key(&name);
+        for (id, op) in self.operations().iter() {
+            let Some(name) = self.name_of(id) else {
+                continue;
+            };
+            let what = match &op.work {
+                Work::Kernel(launch) => launch.kernel.name(),
+                Work::Copy { .. } => "a copy",
+                Work::Fill { .. } => "a fill",
+                Work::Host(_) => "a host function",
+                Work::Marker | Work::Record(_) | Work::Retire(_) | Work::Free(_) => continue,
+            };
+            if !started(name) {
+                let after = self.names_after(id).into_iter();
+                let after = after.map(|name| (name.device, name.op)).collect();
+                waiters.push(waiter(name, what, Wait::Operations(after)));
+            }
+        }
+        waiters
+    }
+
+    fn warps(&mut self, number: usize, state: &State, waiters: &mut Vec<Waiter>) {
+        let Some(block) = self.blocks.get(&number) else {
+            return;
+        };
+        let (name, cta) = (block.name, block.cta.ctaid());
+        let kernel = block.cta.launch().kernel.name().to_owned();
+        for at in block.cta.waits() {
+            let reason = match at.reason {
+                WaitReason::Exited => continue,
+                WaitReason::Running => Reason::Runs,
+                WaitReason::Barrier { id, count } => Reason::Barrier { id, count },
+                WaitReason::Lanes { mask } => Reason::Lanes { mask },
+                WaitReason::Polling { addr, seen } => {
+                    let home = self.watch.home(addr);
+                    let memory = &state.memory;
+                    Reason::Polls {
+                        address: addr,
+                        seen,
+                        region: memory
+                            .announced_at(addr)
+                            .or_else(|| memory.announced_at(home)),
+                        writer: self.watch.writers.get(&(home / 8)).map(|by| LastWriter {
+                            device: by.name.device,
+                            operation: by.name.op,
+                            kernel: by.kernel.to_string(),
+                            cta: by.name.block,
+                            warp: by.name.warp,
+                            line: by.line,
+                        }),
+                    }
+                }
+            };
+            let wait = Wait::Warp {
+                cta,
+                warp: at.warp as u32,
+                lanes: at.lanes,
+                pc: at.pc,
+                line: at.line,
+                source: at.source,
+                reason,
+            };
+            waiters.push(waiter(name, &kernel, wait));
+        }
+    }
+
+    /// Starts every operation that can start and makes every block resident that there is room for, in canonical order.
+    pub(super) fn dispatch_all(&mut self, state: &mut State) -> Did {
+        let waits = |agent: &&Agent| {
+            agent.standing == Standing::Ready && !matches!(agent.role, Role::Warp(_))
+        };
+        while let Some(agent) = self.crew.agents().iter().find(waits) {
+            match self.advance(agent.name, 0, state) {
+                Did::Moved | Did::Polled => {}
+                did => return did,
+            }
+        }
+        Did::Moved
+    }
+}
+
+fn waiter(name: Name, what: &str, wait: Wait) -> Waiter {
+    Waiter {
+        device: name.device,
+        operation: name.op,
+        what: what.to_owned(),
+        wait,
+    }
+}

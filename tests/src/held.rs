@@ -1,0 +1,141 @@
+//! Ranks whose work is enqueued on a held machine from one thread.
+
+use std::mem::offset_of;
+use std::ops::Range;
+use std::thread;
+
+use slabfence::channel::{Channel, Contract, Pool};
+use slabfence::driver::{Driver, Graph, GraphExec, Stream};
+use slabfence::health::Health;
+use slabfence::layout::{LocalBlock, Transport};
+
+use crate::graphs::{capture, local_block};
+use crate::ranks::on_ranks;
+use crate::rounds::Rounds;
+use crate::shape::Shape;
+
+/// One rank with a channel, a graph of all its collectives, and buffers for every round of them.
+#[derive(Debug)]
+pub struct Seat {
+    /// The rank's pool.
+    pub pool: Pool,
+    channel: Channel,
+    /// Where everything is enqueued.
+    pub stream: Stream,
+    /// Inputs and outputs.
+    pub rounds: Rounds,
+    graph: Graph,
+    exec: GraphExec,
+}
+
+/// A contract for ranks of one head of 16 elements and up to 4 tokens.
+pub fn contract(world: u32, transport: Transport) -> Contract {
+    Contract {
+        transport,
+        ..Contract::new(world, 16, 16, 4)
+    }
+}
+
+/// Sets up `world` ranks whose channel begins at epoch `epoch` (2 for a fresh one).
+///
+/// # Panics
+///
+/// When a rank cannot be set up: these are tests.
+pub fn seats(
+    driver: &Driver,
+    world: u32,
+    contract: &Contract,
+    shapes: &[Shape],
+    rounds: u32,
+    epoch: u64,
+) -> Vec<Seat> {
+    on_ranks(driver, world, |member| {
+        let (pool, channel) = member.channel(contract, "decode").expect("a channel");
+        let stream = Stream::new(&member.device).expect("a stream");
+        let rounds = Rounds::new(member, shapes, rounds).expect("buffers");
+        let graph = capture(&pool, &stream, "decode", |channel| {
+            for exchange in &rounds.exchanges {
+                exchange.enqueue(channel, &stream).expect("a captured call");
+            }
+        });
+        if epoch > 2 {
+            pool.reset_above(epoch).expect("a reset");
+        }
+        Seat {
+            exec: graph.instantiate().expect("an executable graph"),
+            pool,
+            channel,
+            stream,
+            rounds,
+            graph,
+        }
+    })
+}
+
+impl Seat {
+    /// Enqueues collective `index` of a round, with its input before it and the copy of its output behind.
+    ///
+    /// # Panics
+    ///
+    /// When the library or the driver refuses: these are tests.
+    pub fn eager(&self, round: u32, index: usize) {
+        let (rounds, stream) = (&self.rounds, &self.stream);
+        rounds.supply(round, index, stream).expect("an input");
+        let exchange = &rounds.exchanges[index];
+        exchange.enqueue(&self.channel, stream).expect("a call");
+        rounds.collect(round, index, stream).expect("an output");
+    }
+
+    /// Enqueues the graph of all collectives for a round.
+    ///
+    /// # Panics
+    ///
+    /// As [`eager`](Self::eager).
+    pub fn replay(&mut self, round: u32) {
+        let (rounds, stream) = (&self.rounds, &self.stream);
+        for index in 0..rounds.exchanges.len() {
+            rounds.supply(round, index, stream).expect("an input");
+        }
+        self.exec.launch(stream).expect("a launch");
+        for index in 0..rounds.exchanges.len() {
+            rounds.collect(round, index, stream).expect("an output");
+        }
+    }
+
+    /// Where the channel counts the warps that have ended: only the guard against overlapping operations reads it.
+    pub fn retired(&self) -> Range<u64> {
+        let at = local_block(&self.graph) + offset_of!(LocalBlock, retired) as u64;
+        at..at + 8
+    }
+
+    /// What is wrong with the outputs that were collected so far, or with the channel's health.
+    pub fn compare(&self) -> Result<(), String> {
+        self.rounds.compare()?;
+        let faults = self.pool.faults().map_err(|error| error.to_string())?;
+        match self.pool.health() {
+            Ok(Health::Healthy) if faults.is_empty() => Ok(()),
+            health => Err(format!("health {health:?}, faults {faults:?}")),
+        }
+    }
+}
+
+/// Compares the outputs of all ranks.
+pub fn compare(seats: &[Seat]) -> Result<(), String> {
+    seats.iter().try_for_each(Seat::compare)
+}
+
+/// Closes the ranks' pools.
+///
+/// # Panics
+///
+/// When a pool cannot be closed: these are tests.
+pub fn close(seats: Vec<Seat>) {
+    thread::scope(|scope| {
+        for seat in seats {
+            scope.spawn(move || {
+                drop((seat.exec, seat.graph));
+                seat.pool.close().expect("a closed pool");
+            });
+        }
+    });
+}

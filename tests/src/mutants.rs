@@ -1,0 +1,180 @@
+//! Shipped kernels with known bugs, run by ranks that go through the library.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+
+use crate::held::{Seat, close, compare, seats};
+use crate::probe::machine;
+use crate::shape::Shape;
+use slabfence::channel::Contract;
+use slabfence::health::Health;
+use slabfence::layout::{DType, LocalBlock, Transport};
+use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Run};
+use slabfence_emu_mutants::{Entry, Family, MUTATIONS, Scenario, shipped};
+
+/// Seeds within which every bug must be found.
+const SEEDS: u64 = 20;
+/// Gather and reduce-scatter of two CTAs or more, then of one.
+const SHAPES: [Shape; 4] = [
+    Shape::gather(DType::Bf16, 12, 2, 256),
+    Shape::gather(DType::Bf16, 2, 2, 256),
+    Shape::reduce(DType::Bf16, 12, 2, 256),
+    Shape::reduce(DType::Bf16, 2, 2, 256),
+];
+
+/// The entries that two ranks run.
+fn entries(pushes: bool) -> Vec<Entry> {
+    let used = |entry: &Entry| {
+        let gathers = matches!(entry.family, Family::GatherPush | Family::GatherPull);
+        entry.family.pushes() == pushes && (gathers || entry.name.ends_with("_bf16_w2"))
+    };
+    shipped().unwrap().into_iter().filter(used).collect()
+}
+
+fn differ(scenario: Scenario) -> bool {
+    matches!(scenario, Scenario::Mismatch | Scenario::Skipped)
+}
+
+/// What rank `rank` enqueues: indices of shapes.
+fn operations(scenario: Scenario, family: Family, rank: usize) -> Vec<usize> {
+    let reduces = matches!(family, Family::ReducePush | Family::ReducePull);
+    let large = if reduces { 2 } else { 0 };
+    let small = large + 1;
+    let other = 3 - large;
+    match scenario {
+        Scenario::Single => vec![large],
+        Scenario::Reuse => vec![large; 4],
+        Scenario::Grids => vec![large, small, large, small, large],
+        Scenario::HighEpochs => vec![large; 6],
+        Scenario::Mismatch => vec![if rank == 0 { large } else { other }],
+        Scenario::Skipped => vec![if rank == 0 { large } else { other }; 2],
+    }
+}
+
+fn check(scenario: Scenario, seats: &[Seat], looked: &Looked<'_>) -> Result<(), String> {
+    for seat in seats {
+        let retired = seat.retired().start;
+        let started = retired - offset_of!(LocalBlock, retired) as u64
+            + offset_of!(LocalBlock, started) as u64;
+        let word = |address| {
+            let mut bytes = [0; 8];
+            looked.read(address, &mut bytes).then_some(bytes)
+        };
+        if word(started).is_none() || word(started) != word(retired) {
+            return Err("counters".to_owned());
+        }
+    }
+    if !differ(scenario) {
+        return compare(seats);
+    }
+    let failed = seats
+        .iter()
+        .all(|seat| matches!(seat.pool.health(), Ok(Health::Failed)));
+    if failed {
+        Ok(())
+    } else {
+        Err("verdict".to_owned())
+    }
+}
+
+fn names(run: &Run) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = run
+        .findings
+        .iter()
+        .map(|finding| finding.rule.to_string())
+        .collect();
+    match &run.end {
+        End::Complete => {}
+        End::Deadlock(_) => _ = found.insert("deadlock".to_owned()),
+        End::Fault(words) => _ = found.insert(format!("fault: {words}")),
+        End::Unfinished(_) => _ = found.insert("unfinished".to_owned()),
+    }
+    found.extend(run.wrong.clone());
+    found
+}
+
+/// The first run of kernels with something to find.
+fn explore(scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> {
+    let transport = if family.pushes() {
+        Transport::Push
+    } else {
+        Transport::Pull
+    };
+    let (machine, driver) = machine(2);
+    let contract = Contract {
+        transport,
+        ..Contract::new(4, 256, 256, 12)
+    };
+    let epoch = if scenario == Scenario::HighEpochs {
+        (1 << 31) - 3
+    } else {
+        2
+    };
+    let seats = seats(&driver, 2, &contract, &SHAPES, 6, epoch);
+    // Behind set-up, which tries the kernels itself.
+    for text in texts {
+        machine.replace_entries(text).unwrap();
+    }
+    let mut held = machine.hold().unwrap();
+    for (rank, seat) in seats.iter().enumerate() {
+        for (round, index) in (0..).zip(operations(scenario, family, rank)) {
+            seat.eager(round, index);
+        }
+    }
+    let plan = Plan::new(Policy::Random);
+    let look = |looked: &Looked<'_>| check(scenario, &seats, looked);
+    let bad = held.explore(&plan, 0..SEEDS, look).unwrap().bad;
+    // Time ends every wait, so that the devices are at rest and the pools can be closed.
+    let end = bad.as_ref().map_or(End::Complete, |bad| match bad.end {
+        End::Deadlock(_) => {
+            held.run(
+                &Plan {
+                    patience: Patience::Time,
+                    ..plan
+                },
+                bad.seed,
+            )
+            .unwrap()
+            .end
+        }
+        ref end => end.clone(),
+    });
+    drop(held);
+    // A device that is lost takes the machine's place in this process with it.
+    if end == End::Complete {
+        close(seats);
+    }
+    bad
+}
+
+/// Plants every bug in what a family runs, and runs the same without.
+///
+/// # Panics
+///
+/// When a bug is not found, or something is found without: these are tests.
+pub fn every_bug_is_found_and_nothing_else(family: Family) {
+    let entries = entries(family.pushes());
+    let mut played = BTreeSet::new();
+    for mutation in MUTATIONS {
+        let right = |entry: &Entry| {
+            let counterpart = mutation.counterpart(entry).expect("a place for the bug");
+            counterpart.unwrap_or_else(|| entry.clone()).text
+        };
+        let right: Vec<String> = entries.iter().map(right).collect();
+        if played.insert((mutation.scenario, right.clone())) {
+            let bad = explore(mutation.scenario, family, &right);
+            assert!(bad.is_none(), "{:?}: {bad:?}", mutation.scenario);
+        }
+        let wrong = |entry| mutation.plant(entry).expect("a place for the bug");
+        let wrong: Vec<String> = entries.iter().map(wrong).collect();
+        let bad = explore(mutation.scenario, family, &wrong);
+        let found = bad.as_ref().map(names).unwrap_or_default();
+        let expected = mutation.rules.iter().any(|&rule| found.contains(rule));
+        assert!(
+            expected,
+            "`{}` of {family:?} is not found in {SEEDS} seeds, only {found:?}",
+            mutation.name
+        );
+    }
+    assert_eq!(played.len(), 6, "every scenario once");
+}
