@@ -79,3 +79,36 @@ impl Places {
         place.map_or(address, |place| address - place.base + place.home)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    const GRANULE: u64 = 2 << 20;
+
+    #[test]
+    fn memory_that_is_imported_has_its_home_where_its_owner_mapped_it() {
+        let mut memory = Memory::new(2, 64 << 20, GRANULE).expect("a memory");
+        let other = memory.alloc(0, 100, Kind::Device).expect("an allocation");
+        let owned = memory.create(0, 2 * GRANULE, true).expect("memory");
+        let fd = memory.export(owned).expect("a descriptor");
+        let imported = memory.import(fd.as_raw_fd()).expect("the same memory");
+        let mut map = |handle| {
+            let base = memory.reserve(2 * GRANULE, 0).expect("addresses");
+            memory.map(base, 2 * GRANULE, 0, handle).expect("a mapping");
+            base
+        };
+        let (home, peer) = (map(owned), map(imported));
+        assert_ne!(home, peer);
+        let places = Places::of(&memory);
+        let hint = &mut 0;
+        assert_eq!(places.home(peer + GRANULE + 8, hint), home + GRANULE + 8);
+        assert_eq!(places.home(home + 8, hint), home + 8);
+        assert_eq!(places.home(other + 99, hint), other + 99);
+        assert!(places.find(other + 100, hint).is_none());
+        let homes: Vec<u64> = places.homes().map(|place| place.base).collect();
+        assert_eq!(homes, [other, home]);
+    }
+}
