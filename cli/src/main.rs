@@ -4,6 +4,7 @@ mod bench;
 mod decode;
 mod driver;
 mod failure;
+mod litmus;
 mod numbers;
 mod processes;
 mod ranks;
@@ -32,6 +33,7 @@ struct Cli {
 enum Command {
     Decode(Box<decode::DecodeArgs>),
     Bench(Box<bench::BenchArgs>),
+    Litmus(litmus::LitmusArgs),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +51,10 @@ fn main() -> ExitCode {
                 return processes::become_rank(role, |meeting| bench::take_part(&args, meeting));
             }
             let outcome = bench::run(&args).map(|report| (report.ok, report));
+            finish(outcome, args.json)
+        }
+        Command::Litmus(args) => {
+            let outcome = litmus::run(&args).map(|report| (report.ok(), report));
             finish(outcome, args.json)
         }
     }

@@ -7,5 +7,6 @@ mod dump;
 mod embed;
 mod files;
 mod linkage;
+mod litmus;
 mod processes;
 mod run;

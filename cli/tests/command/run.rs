@@ -27,8 +27,13 @@ impl Run {
 
     /// Runs a command of `slabfence` on the emulated machine.
     pub fn of(name: &str, args: &[&str]) -> Self {
+        Self::with(&[&[name, "--driver", "emulated"], args].concat())
+    }
+
+    /// Runs `slabfence` with exactly these arguments.
+    pub fn with(args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_slabfence"));
-        command.args([name, "--driver", "emulated"]).args(args);
+        command.args(args);
         command.env_remove("RUST_LOG");
         let mut child = command
             .stdin(Stdio::null())

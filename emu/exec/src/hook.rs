@@ -1,6 +1,6 @@
 //! What a checking mode sees: every access, fence, barrier and exit, as they happen.
 
-use crate::{AccessKind, Launch};
+use crate::{AccessKind, Launch, Order, Scope};
 use std::fmt;
 
 /// Watches a grid run. With [`CHECKING`](Self::CHECKING) false every call is compiled out.
@@ -87,34 +87,6 @@ pub struct Access<'a> {
     pub loaded: &'a [[u64; 32]],
     /// What was stored, laid out alike; for read-modify-writes the operand. Empty for loads.
     pub stored: &'a [[u64; 32]],
-}
-
-/// A memory order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
-    /// An ordinary access.
-    Weak,
-    /// `.volatile`: strong, relaxed, system scope.
-    Volatile,
-    /// `.relaxed`
-    Relaxed,
-    /// `.acquire`
-    Acquire,
-    /// `.release`
-    Release,
-    /// `.acq_rel`
-    AcqRel,
-}
-
-/// Which threads an order holds for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// The block (a cluster of one block too).
-    Cta,
-    /// The device.
-    Gpu,
-    /// All devices and the host.
-    Sys,
 }
 
 /// A state space.

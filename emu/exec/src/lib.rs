@@ -28,8 +28,9 @@ mod window;
 
 pub use cta::{Cta, Env, Step, WaitReason, WarpState};
 pub use fault::{AccessKind, BarrierMisuse, Fault, FaultKind};
-pub use hook::{Access, CtaBarrier, Fast, Fence, Hook, Operation, Order, Scope, Site, Space};
+pub use hook::{Access, CtaBarrier, Fast, Fence, Hook, Operation, Site, Space};
 pub use kernel::{CompileError, Kernel, ParamInfo, SourceLine};
 pub use launch::{Launch, LaunchError};
 pub use memory::{GlobalMemory, MemoryFault, Region};
 pub use upcoming::Upcoming;
+pub use slabfence_emu_model::{Order, Scope};

@@ -1,0 +1,123 @@
+//! The steps that wait for another rank.
+
+use crate::agent::found;
+use crate::program::Step;
+use crate::rules::{EntryLine, FlagMatch, Meeting};
+use crate::scenario::Call;
+use crate::state::{Agent, Cause, Issuer, State};
+use crate::step::{Action, Model, Successor, Way};
+
+impl Model<'_> {
+    /// Waits: what they wait for, poison, and giving up.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one private function, called once"
+    )]
+    pub fn wait(
+        &self,
+        s: &State,
+        call: Call,
+        at: Issuer,
+        agent: Agent,
+        step: Step,
+        stuck: bool,
+        out: &mut Vec<Successor>,
+    ) {
+        let rank = &s.ranks[usize::from(at.rank)];
+        let mut ready = false;
+        let mut push = |way, state, broken| {
+            out.push(Successor {
+                action: Action::Warp(at, way),
+                state,
+                broken,
+            })
+        };
+        match step {
+            Step::Meet => {
+                let all = (0..self.scenario.world as u8).filter(|&peer| peer != at.rank);
+                let open: Vec<u8> = all.filter(|peer| agent.seen & 1 << peer == 0).collect();
+                for &peer in &open {
+                    let line =
+                        rank.entry[usize::from(self.entry_slot(agent.epoch))][usize::from(peer)];
+                    let second =
+                        self.rules.entry == EntryLine::FirstWord || line.check == agent.epoch;
+                    if line.epoch != agent.epoch || !second {
+                        continue;
+                    }
+                    ready |= open.len() == 1;
+                    let mut state = s.clone();
+                    let differs = line.tag != self.operation(call).tag
+                        && self.rules.entry != EntryLine::NoTag;
+                    let here = Self::agent(&mut state, at);
+                    here.seen |= 1 << peer;
+                    if differs {
+                        found(here, Cause::TagMismatch);
+                    }
+                    if differs && self.rules.meeting == Meeting::BesideAtOnce {
+                        here.at = self.program(call, at).report;
+                    } else if open.len() == 1 {
+                        here.at += 1;
+                        self.settle(&mut state, call, at);
+                    }
+                    push(Way::Met(peer), state, None);
+                }
+            }
+            Step::Await { phase, from } => {
+                let flags = &rank.flags[usize::from(self.slot(call, agent.epoch))];
+                let phase = if self.rules.flag_each_phase { phase } else { 0 };
+                let cta = if self.rules.flag_each_cta { at.cta } else { 0 };
+                let flag = flags[usize::from(phase)][usize::from(cta)][usize::from(from)];
+                ready = self.flag_counts(flag, agent.epoch);
+                if ready {
+                    let mut state = s.clone();
+                    Self::agent(&mut state, at).at += 1;
+                    self.settle(&mut state, call, at);
+                    push(Way::Straight, state, None);
+                }
+            }
+            Step::AwaitPacket { from, row } => {
+                let packets = &rank.packets[usize::from(self.slot(call, agent.epoch))];
+                let packet = packets[usize::from(from)][usize::from(row)];
+                ready = packet.stamp == self.stamp(agent.epoch);
+                if ready {
+                    let mut state = s.clone();
+                    Self::agent(&mut state, at).at += 1;
+                    let broken = self.take(&mut state, at, packet.row, Self::row(call, 0, from));
+                    self.settle(&mut state, call, at);
+                    push(Way::Straight, state, broken);
+                }
+            }
+            _ => unreachable!("{step:?} is no wait"),
+        }
+        let mut end = |way, cause, spent| {
+            let mut state = s.clone();
+            state.give_ups -= spent;
+            let agent = Self::agent(&mut state, at);
+            found(agent, cause);
+            agent.at = self.program(call, at).report;
+            if step != Step::Meet || self.rules.meeting == Meeting::BehindData {
+                state.ranks[usize::from(at.rank)].streams[usize::from(at.stream)].wrong = true;
+            }
+            push(way, state, None);
+        };
+        if rank.poison != 0 && self.rules.poison_in_waits {
+            end(Way::SeesPoison, Cause::PeerFailed, 0);
+        } else if !ready && (stuck || s.give_ups > 0) {
+            let cause = if step == Step::Meet {
+                Cause::EntryTimeout
+            } else {
+                Cause::DataTimeout
+            };
+            end(Way::GivesUp, cause, u8::from(!stuck));
+        }
+    }
+
+    fn flag_counts(&self, flag: u8, epoch: u8) -> bool {
+        let mask = |bits: u32| ((1u16 << bits) - 1) as u8;
+        match self.rules.flag {
+            FlagMatch::Equal => flag == epoch,
+            FlagMatch::EqualLow(bits) => (flag ^ epoch) & mask(bits) == 0,
+            FlagMatch::AtLeast(bits) => flag.wrapping_sub(epoch) & mask(bits) < 1 << (bits - 1),
+        }
+    }
+}

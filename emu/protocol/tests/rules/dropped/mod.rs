@@ -1,0 +1,38 @@
+//! One rule dropped at a time, and the shortest run to what it had prevented.
+
+mod exchange;
+mod failure;
+mod overlap;
+mod packets;
+
+use slabfence_emu_protocol::{Caller, Kind, Operation, Rules, Scenario};
+
+use crate::Case;
+
+pub const ALL: fn() -> Rules = Rules::default;
+
+pub fn case(
+    name: &'static str,
+    rules: Rules,
+    scenario: Scenario,
+    kind: Kind,
+    steps: usize,
+) -> Case {
+    Case {
+        name,
+        rules,
+        scenario,
+        finds: Some((kind, steps)),
+    }
+}
+
+/// Every interleaving of every sequence.
+pub fn any<const N: usize>(operations: [Operation; N], length: u8) -> Scenario {
+    Scenario::any(operations.into(), length).unreduced()
+}
+
+/// Two ranks that call different things where they mean the same.
+pub fn different(here: Operation, there: Operation) -> Scenario {
+    let lists = vec![vec![vec![(0, 0)]], vec![vec![(1, 1)]]];
+    Scenario::broken(vec![here, there], Caller::BreaksAtOnce, lists)
+}
