@@ -32,5 +32,5 @@ pub use hook::{Access, CtaBarrier, Fast, Fence, Hook, Operation, Site, Space};
 pub use kernel::{CompileError, Kernel, ParamInfo, SourceLine};
 pub use launch::{Launch, LaunchError};
 pub use memory::{GlobalMemory, MemoryFault, Region};
-pub use upcoming::Upcoming;
 pub use slabfence_emu_model::{Order, Scope};
+pub use upcoming::Upcoming;
