@@ -40,6 +40,12 @@ impl Failure {
         }
     }
 
+    /// The same, with where it happened before it.
+    pub fn at(&self, place: &str) -> Self {
+        let is_use = matches!(self, Self::Use(_));
+        Self::new(format!("{place}: {}", self.words()), is_use)
+    }
+
     fn words(&self) -> &str {
         match self {
             Self::Use(words) | Self::Fault(words) => words,

@@ -1,6 +1,7 @@
 //! The `slabfence` command.
 
 mod bench;
+mod check;
 mod decode;
 mod driver;
 mod failure;
@@ -35,17 +36,28 @@ enum Command {
     Decode(Box<decode::DecodeArgs>),
     Bench(Box<bench::BenchArgs>),
     Graph(graph::GraphArgs),
+    Check(Box<check::CheckArgs>),
     Litmus(litmus::LitmusArgs),
 }
 
 fn main() -> ExitCode {
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
-    match Cli::parse().command {
+    let command = Cli::parse().command;
+    // What a wrong kernel leaves behind cannot be given back: only consequences of what `check` reports itself.
+    let level = match &command {
+        Command::Check(_) => "off",
+        _ => "warn",
+    };
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level)).init();
+    match command {
         Command::Decode(args) => {
             if let Some(role) = &args.role {
                 return processes::become_rank(role, |meeting| decode::take_part(&args, meeting));
             }
             let outcome = decode::run(&args).map(|report| (report.ok(), report));
+            finish(outcome, args.json)
+        }
+        Command::Check(args) => {
+            let outcome = check::run(&args).map(|report| (report.ok, report));
             finish(outcome, args.json)
         }
         Command::Bench(args) => {

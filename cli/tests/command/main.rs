@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench;
+mod check;
 mod decode;
 mod dump;
 mod embed;

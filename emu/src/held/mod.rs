@@ -27,7 +27,7 @@ use std::time::Duration;
 pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
-pub use slabfence_emu_check::{Finding, Rule};
+pub use slabfence_emu_check::{Finding, Party, Rule};
 
 pub use report::{End, LastWriter, Reason, Run, Wait, Waiter};
 

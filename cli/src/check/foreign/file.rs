@@ -1,0 +1,149 @@
+//! The form of a scenario file.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+/// A whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// The PTX text, beside the file.
+    pub ptx: Spanned<String>,
+    /// How many ranks, each with a device of its own.
+    pub ranks: Spanned<u32>,
+    /// Memory.
+    #[serde(default)]
+    pub buffer: Vec<Buffer>,
+    /// Launches that are captured and replayed.
+    #[serde(default)]
+    pub graph: Vec<Graph>,
+    /// What is enqueued, in order for each rank.
+    pub step: Spanned<Vec<Step>>,
+    /// What must be in memory at the end.
+    #[serde(default)]
+    pub expect: Vec<Expect>,
+}
+
+/// Memory of one rank.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Buffer {
+    pub name: Spanned<String>,
+    /// Bytes.
+    pub size: Spanned<u64>,
+    /// The rank whose device holds it.
+    pub owner: Spanned<u32>,
+    /// Other ranks that map it.
+    #[serde(default)]
+    pub mapped: Vec<Spanned<u32>>,
+    /// What it is for, in words; findings tell it.
+    #[serde(default)]
+    pub tag: String,
+    /// What it holds at first; zeros if not given.
+    #[serde(default)]
+    pub initial: Option<Spanned<Contents>>,
+}
+
+/// What memory holds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Contents {
+    /// A byte, everywhere.
+    Fill(u8),
+    /// These words of 32 bits from the start on; behind them zeros, or when it is expected anything.
+    Words(Vec<u32>),
+    /// Words of 32 bits that count up from this one.
+    Ascending(u32),
+}
+
+/// A graph of launches of one rank, one after another.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    pub name: Spanned<String>,
+    pub rank: Spanned<u32>,
+    pub launch: Vec<Launch>,
+}
+
+/// A launch.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Launch {
+    pub kernel: Spanned<String>,
+    /// Blocks.
+    pub grid: Spanned<Extent>,
+    /// Threads of a block.
+    pub block: Spanned<Extent>,
+    /// Bytes of dynamic shared memory.
+    #[serde(default)]
+    pub shared: u32,
+    /// One for each parameter of the kernel.
+    pub arguments: Spanned<Vec<Spanned<Argument>>>,
+}
+
+/// Blocks or threads.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+pub enum Extent {
+    One(u32),
+    Three([u32; 3]),
+}
+
+impl Extent {
+    /// In three dimensions.
+    pub fn three(self) -> [u32; 3] {
+        match self {
+            Self::One(x) => [x, 1, 1],
+            Self::Three(all) => all,
+        }
+    }
+}
+
+/// The value of a parameter, or of a field of one.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Argument {
+    /// The address of a buffer.
+    Buffer(Spanned<String>),
+    /// An address inside a buffer.
+    At(At),
+    U32(u32),
+    S32(i32),
+    U64(u64),
+    S64(i64),
+    F32(f32),
+    /// A struct: its fields, each at a multiple of its size.
+    Block(Vec<Spanned<Argument>>),
+}
+
+/// An address inside a buffer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    pub buffer: Spanned<String>,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// One thing that a rank enqueues.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub rank: Spanned<u32>,
+    /// Number of the rank's stream.
+    #[serde(default)]
+    pub stream: u32,
+    /// How many times in a row.
+    pub times: Option<Spanned<u32>>,
+    pub launch: Option<Launch>,
+    /// Name of a graph of the rank.
+    pub replay: Option<Spanned<String>>,
+}
+
+/// What a buffer must hold at the end.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    pub buffer: Spanned<String>,
+    pub contents: Spanned<Contents>,
+}

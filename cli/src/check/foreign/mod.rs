@@ -1,0 +1,40 @@
+//! `slabfence check --scenario`: kernels of others.
+
+mod file;
+mod memory;
+mod plan;
+mod play;
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::finding::Found;
+use super::report::{Line, Report, Subject};
+use crate::failure::Failure;
+
+/// Runs a scenario file.
+pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
+    let plan = plan::Plan::read(path)?;
+    let begin = Instant::now();
+    let played =
+        play::run(&plan, seeds).map_err(|failure| failure.at(&path.display().to_string()))?;
+    let subject = Subject::File {
+        file: path.to_owned(),
+    };
+    let mut line = Line::new(subject, &[plan.ranks]);
+    line.cases = 1;
+    line.runs = played.runs;
+    for mut found in played.bad.iter().flat_map(Found::of) {
+        let named = found.region.as_ref().and_then(|region| {
+            let of = |&(base, len): &(u64, u64)| (base..base + len).contains(&region.address);
+            played.buffers.iter().position(of)
+        });
+        if let Some(buffer) = named {
+            let place = &plan.buffers[buffer];
+            found.rename(&place.name, &place.tag, played.buffers[buffer].0);
+        }
+        line.add(plan.ranks, "scenario", found, None);
+    }
+    line.seconds = begin.elapsed().as_secs_f64();
+    Ok(Report::new(seeds, vec![line]))
+}

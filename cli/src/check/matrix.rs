@@ -1,0 +1,122 @@
+//! All scenarios in all worlds, on as many threads as there are processors.
+
+use std::io::{IsTerminal, Write};
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use super::case::{self, Outcome};
+use super::finding::Found;
+use super::kernels::Pair;
+use super::report::{Line, Report, Subject};
+use super::scenario::{Scenario, scenarios};
+use crate::failure::Failure;
+
+/// Machines that live at once; a process has places for eight.
+const MOST_THREADS: usize = 4;
+/// Cases with a finding after which a pair is given up: more of them tell little more.
+const MOST_BAD: usize = 3;
+
+/// Runs the matrix.
+pub fn run(
+    pairs: &[Pair],
+    worlds: &[u32],
+    seeds: &[u64],
+    ptx: Option<&Path>,
+    text: Option<&str>,
+) -> Result<Report, Failure> {
+    let mut lines = Vec::new();
+    for &pair in pairs {
+        lines.push(line(pair, worlds, seeds, ptx, text)?);
+    }
+    Ok(Report::new(seeds, lines))
+}
+
+/// One pair.
+fn line(
+    pair: Pair,
+    worlds: &[u32],
+    seeds: &[u64],
+    ptx: Option<&Path>,
+    text: Option<&str>,
+) -> Result<Line, Failure> {
+    let begin = Instant::now();
+    let cases: Vec<(u32, Scenario)> = worlds
+        .iter()
+        .flat_map(|&world| {
+            scenarios(pair.op, world)
+                .into_iter()
+                .map(move |s| (world, s))
+        })
+        .collect();
+    let run = |(world, scenario): &(u32, Scenario)| case::run(pair, *world, scenario, seeds, text);
+    let outcomes = spread(pair, &cases, run);
+    let mut line = Line::new(Subject::Pair(pair), worlds);
+    for ((world, scenario), outcome) in cases.iter().zip(outcomes) {
+        let Some(outcome) = outcome else {
+            line.left_out += 1;
+            continue;
+        };
+        let Outcome { runs, bad } = outcome.map_err(|failure| {
+            let place = format!("{pair}, world {world}, {}", scenario.name);
+            failure.at(&place)
+        })?;
+        line.cases += 1;
+        line.runs += runs;
+        for found in bad.iter().flat_map(Found::of) {
+            line.add(*world, scenario.name, found, ptx);
+        }
+    }
+    line.seconds = begin.elapsed().as_secs_f64();
+    Ok(line)
+}
+
+/// Outcomes by case; `None` where a case was left out since enough others had failed.
+fn spread<T: Sync, F>(pair: Pair, cases: &[T], run: F) -> Vec<Option<Result<Outcome, Failure>>>
+where
+    F: Fn(&T) -> Result<Outcome, Failure> + Sync,
+{
+    let (next, bad, done) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
+    let outcomes: Mutex<Vec<Option<_>>> = Mutex::new(cases.iter().map(|_| None).collect());
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let tells = std::io::stderr().is_terminal();
+    let work = || {
+        while bad.load(Ordering::Relaxed) < MOST_BAD && !case::too_many_lost() {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = cases.get(at) else { return };
+            let outcome = run(one);
+            if outcome
+                .as_ref()
+                .map_or(true, |outcome| outcome.bad.is_some())
+            {
+                bad.fetch_add(1, Ordering::Relaxed);
+            }
+            let count = 1 + done.fetch_add(1, Ordering::Relaxed);
+            if tells {
+                // Only progress: whoever closed the terminal does without.
+                let _ = write!(
+                    std::io::stderr(),
+                    "\r{pair}: {count} of {}\x1b[K\r",
+                    cases.len()
+                );
+            }
+            let mut outcomes = outcomes.lock().unwrap_or_else(|error| error.into_inner());
+            outcomes[at] = Some(outcome);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads.min(MOST_THREADS) {
+            scope.spawn(work);
+        }
+    });
+    outcomes
+        .into_inner()
+        .unwrap_or_else(|error| error.into_inner())
+}

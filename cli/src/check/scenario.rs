@@ -1,0 +1,255 @@
+//! The scenarios of the matrix: what every rank enqueues.
+
+use slabfence::collective::{Layout, LseBase};
+use slabfence::layout::DType;
+use slabfence_tests::arithmetic::narrow;
+use slabfence_tests::shape::{Kind, Place, Shape, Source, nan, number};
+
+use super::kernels::Op;
+
+/// Elements of the longest row of a gather, and of a reduce-scatter.
+pub const ROWS: (u32, u32) = (256, 128);
+/// Most tokens.
+pub const BATCH: u32 = 9;
+/// Epoch of a fresh channel's first operation.
+pub const FRESH: u64 = 2;
+
+/// One thing that a rank enqueues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// A collective of a channel, on the channel's stream.
+    Eager {
+        /// The channel.
+        channel: usize,
+        /// Which of the channel's shapes.
+        shape: usize,
+    },
+    /// The graph of all collectives of a channel.
+    Replay {
+        /// The channel.
+        channel: usize,
+    },
+    /// A kernel that takes long and touches nothing.
+    Sleep {
+        /// On the stream of this channel.
+        channel: usize,
+    },
+}
+
+/// Work that is enqueued together and run once for each seed.
+#[derive(Debug)]
+pub struct Phase {
+    /// By rank.
+    pub acts: Vec<Vec<Act>>,
+    /// Whether a rank stays away, so that the others must end with a verdict; then the pool is reset.
+    pub fails: bool,
+}
+
+/// One scenario.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Stable name.
+    pub name: &'static str,
+    /// The smallest epoch that the first operation may have.
+    pub floor: u64,
+    /// Shapes by channel.
+    pub channels: Vec<Vec<Shape>>,
+    /// One after another.
+    pub phases: Vec<Phase>,
+}
+
+impl Scenario {
+    /// Most rounds that a rank enqueues on a channel.
+    pub fn rounds(&self, channel: usize) -> u32 {
+        let uses = |act: &&Act| match **act {
+            Act::Eager { channel: of, .. } | Act::Replay { channel: of } => of == channel,
+            Act::Sleep { .. } => false,
+        };
+        let ranks = self.phases.first().map_or(0, |phase| phase.acts.len());
+        let of = |rank: usize| {
+            let acts = self.phases.iter().flat_map(|phase| &phase.acts[rank]);
+            acts.filter(uses).count() as u32
+        };
+        (0..ranks).map(of).max().unwrap_or(0)
+    }
+}
+
+/// A collective of channel 0.
+const fn eager(shape: usize) -> Act {
+    Act::Eager { channel: 0, shape }
+}
+
+const REPLAY: Act = Act::Replay { channel: 0 };
+
+/// No numbers and empty shards: of most rows some shards are empty, of some all.
+const EMPTY: Source = Source {
+    element: |dtype, place| match share(place).is_finite() {
+        true => narrow(dtype, number(place.hash())),
+        false => nan(dtype, place),
+    },
+    lse: share,
+};
+
+fn share(place: Place) -> f32 {
+    let word = Place { i: 0, ..place }.hash();
+    match word % 8 {
+        0 => f32::NEG_INFINITY,
+        1 => f32::NAN,
+        2 => f32::INFINITY,
+        3 => -f32::NAN,
+        4 => -0.0,
+        5 => 1.5,
+        6 => -3.5,
+        _ => 40.0,
+    }
+}
+
+/// A collective of one CTA, in the element type of this number.
+fn small(op: Op, number: usize) -> Shape {
+    match op {
+        Op::Gather => {
+            let dtype = [DType::Bf16, DType::F8E4M3, DType::F32][number % 3];
+            Shape::gather(dtype, 2, 1, 16)
+        }
+        Op::Reduce => {
+            let dtype = [DType::Bf16, DType::F16, DType::F32][number % 3];
+            Shape::reduce(dtype, 2, 1, 16)
+        }
+    }
+}
+
+/// A collective of two CTAs.
+fn large(op: Op) -> Shape {
+    match op {
+        Op::Gather => Shape::gather(DType::F32, BATCH, 1, ROWS.0),
+        Op::Reduce => Shape::reduce(DType::F32, BATCH, 1, ROWS.1),
+    }
+}
+
+fn sorts(op: Op, count: usize) -> Vec<Shape> {
+    (0..count).map(|number| small(op, number)).collect()
+}
+
+fn special(op: Op) -> Vec<Shape> {
+    let with = |shape: Shape| match op {
+        Op::Gather => Shape {
+            source: Source::NANS,
+            ..shape
+        },
+        // In base 2 the differences of these log-sum-exps are exact.
+        Op::Reduce => Shape {
+            kind: Kind::Reduce(
+                LseBase::Two,
+                Layout::HeadMajor { capacity: 3 },
+                Layout::TokenMajor,
+            ),
+            source: EMPTY,
+            ..shape
+        },
+    };
+    sorts(op, 3).into_iter().map(with).collect()
+}
+
+/// One phase in which all ranks do the same.
+fn all(world: u32, acts: &[Act]) -> Vec<Phase> {
+    each(world, |_| acts.to_vec())
+}
+
+fn each(world: u32, acts: impl Fn(u32) -> Vec<Act>) -> Vec<Phase> {
+    vec![Phase {
+        acts: (0..world).map(acts).collect(),
+        fails: false,
+    }]
+}
+
+/// Large, small and large grids; the last rank sleeps in between.
+fn sleeper(world: u32, rank: u32) -> Vec<Act> {
+    let mut acts = vec![eager(0), eager(1), eager(0)];
+    if rank + 1 == world {
+        acts.insert(1, Act::Sleep { channel: 0 });
+        acts.insert(3, Act::Sleep { channel: 0 });
+    }
+    acts
+}
+
+/// Both channels, in an order that differs between neighbours.
+fn opposite(rank: u32) -> Vec<Act> {
+    let mut order = [0, 1];
+    if rank % 2 == 1 {
+        order.reverse();
+    }
+    let eager = order.map(|channel| Act::Eager { channel, shape: 0 });
+    let replays = order.map(|channel| Act::Replay { channel });
+    [eager, replays].concat()
+}
+
+/// The last rank stays away, then all come.
+fn poison(world: u32) -> Vec<Phase> {
+    let absent = |rank| match rank + 1 == world {
+        true => Vec::new(),
+        // The second one is skipped.
+        false => vec![eager(0), eager(1)],
+    };
+    let mut phases = each(world, absent);
+    phases[0].fails = true;
+    phases.extend(all(world, &[eager(0), REPLAY]));
+    phases
+}
+
+/// All scenarios of a collective for ranks of this world.
+pub fn scenarios(op: Op, world: u32) -> Vec<Scenario> {
+    let one = |name, floor, shapes, phases| Scenario {
+        name,
+        floor,
+        channels: vec![shapes],
+        phases,
+    };
+    let three = [eager(0), eager(1), eager(0)];
+    let four = [eager(0), eager(1), eager(2), eager(0)];
+    vec![
+        one("back-to-back", FRESH, sorts(op, 3), all(world, &four)),
+        one(
+            "eager-and-replay",
+            FRESH,
+            sorts(op, 2),
+            all(world, &[eager(0), REPLAY, eager(1), REPLAY]),
+        ),
+        one(
+            "odd-graph",
+            FRESH,
+            sorts(op, 3),
+            all(world, &[REPLAY, REPLAY]),
+        ),
+        one(
+            "grids-and-a-sleeper",
+            FRESH,
+            vec![large(op), small(op, 0)],
+            each(world, |rank| sleeper(world, rank)),
+        ),
+        Scenario {
+            name: "two-channels",
+            floor: FRESH,
+            channels: vec![sorts(op, 1), sorts(op, 2)],
+            phases: each(world, opposite),
+        },
+        one(
+            "epoch-2^31",
+            (1 << 31) - 2,
+            sorts(op, 2),
+            all(world, &three),
+        ),
+        one(
+            "epoch-2^32",
+            (1 << 32) - 2,
+            sorts(op, 2),
+            all(world, &three),
+        ),
+        one(
+            "empty-shards-and-nan",
+            FRESH,
+            special(op),
+            all(world, &[eager(0), eager(1), eager(2)]),
+        ),
+        one("poison-and-reset", FRESH, sorts(op, 2), poison(world)),
+    ]
+}

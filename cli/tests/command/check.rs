@@ -1,0 +1,382 @@
+//! `slabfence check`.
+
+use serde_json::Value;
+use slabfence_emu_mutants::{mutation, shipped};
+
+use super::files::Folder;
+use super::run::Run;
+
+const SMALL: [&str; 7] = [
+    "check",
+    "--op",
+    "gather",
+    "--transport",
+    "push",
+    "--world",
+    "2",
+];
+
+fn shipped_gather() -> &'static str {
+    slabfence_ptx::image("gather").expect("a shipped image").ptx
+}
+
+#[track_caller]
+fn object(run: &Run) -> Value {
+    serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{}\n{}", run.out, run.err))
+}
+
+/// Runs on a PTX file with more arguments; what is said of the file.
+fn with_ptx(name: &str, text: &str, more: &[&str]) -> (Run, String) {
+    let folder = Folder::new(name);
+    let path = folder.file("k.ptx", text.as_bytes());
+    let run = Run::with(&[&SMALL[..], &["--ptx", &path], more].concat());
+    let err = run.err.replace(&path, "k.ptx");
+    (run, err)
+}
+
+#[test]
+fn the_shipped_kernels_are_clean_in_every_scenario() {
+    let run = Run::with(&[&SMALL[..], &["--seeds", "2", "--json"]].concat());
+    assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
+    let report = object(&run);
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["seeds"], serde_json::json!([0, 1]));
+    let checks = report["checks"].as_array().expect("a list");
+    assert_eq!(checks.len(), 1);
+    let line = &checks[0];
+    assert_eq!(
+        (&line["op"], &line["transport"]),
+        (&"gather".into(), &"push".into())
+    );
+    // Nine scenarios, of which one has two phases.
+    assert_eq!((&line["cases"], &line["runs"]), (&9.into(), &20.into()));
+    assert_eq!(line["findings"], serde_json::json!([]));
+}
+
+#[test]
+fn a_choice_of_all_checks_both_collectives_by_both_transports() {
+    let run = Run::with(&["check", "--world", "2", "--seed", "7"]);
+    assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
+    let lines: Vec<&str> = run.out.lines().collect();
+    for (line, name) in
+        lines
+            .iter()
+            .zip(["gather push", "gather pull", "reduce push", "reduce pull"])
+    {
+        assert!(
+            line.starts_with(name) && line.ends_with(": clean"),
+            "{line}"
+        );
+        assert!(line.contains("9 scenarios, 10 runs"), "{line}");
+    }
+    assert_eq!(lines[4..], ["clean"]);
+}
+
+#[test]
+fn an_untouched_copy_and_an_edit_of_comments_are_clean() {
+    let commented = format!("// Ours.\n{}", shipped_gather());
+    for text in [shipped_gather(), &commented] {
+        let (run, _) = with_ptx("check-copy", text, &["--seed", "3"]);
+        assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
+        assert!(run.out.ends_with("clean\n"), "{}", run.out);
+    }
+}
+
+#[test]
+fn a_planted_bug_is_found_with_its_place_and_its_seed_finds_it_again() {
+    let entries = shipped().expect("the shipped entries");
+    let entry = entries.iter().find(|entry| entry.name == "sf_gather_push");
+    let bug = mutation("flag-poll-relaxed").expect("a known bug");
+    let text = bug.plant(entry.expect("a shipped entry")).expect("a place");
+    let (run, _) = with_ptx("check-bug", &text, &["--json"]);
+    assert_eq!(run.code, Some(1), "{}\n{}", run.out, run.err);
+    let report = object(&run);
+    assert_eq!(report["ok"], false);
+    let of = |report: &Value| report["checks"][0]["findings"].as_array().cloned();
+    let found = of(&report).expect("a list");
+    let race = found.iter().find(|one| one["rule"] == "race");
+    let race = race.expect("a race");
+    let sides = [&race["earlier"], &race["later"]];
+    for side in sides {
+        assert_eq!(side["kernel"], "sf_gather_push");
+        let line = side["ptx_line"].as_u64().expect("a line") as usize;
+        let instruction = text.lines().nth(line - 1).expect("a line of the text");
+        let access = side["access"].as_str().expect("words");
+        let verb = if access.contains("store") {
+            "st."
+        } else {
+            "ld."
+        };
+        assert!(instruction.contains(verb), "{access}: {instruction}");
+        assert!(side["rank"].is_u64() && side["cta"].is_array() && side["lane"].is_u64());
+        assert!(
+            side["synchronised"]
+                .as_str()
+                .is_some_and(|words| !words.is_empty())
+        );
+    }
+    assert!(
+        race["region"]["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("inbox of rank"))
+    );
+    assert!(
+        race["repair"]
+            .as_str()
+            .is_some_and(|words| words.contains("poll it with acquire"))
+    );
+    let seed = race["seed"].to_string();
+    let replay = race["replay"].as_str().expect("a command");
+    assert!(
+        replay.starts_with(&format!(
+            "slabfence check --op gather --transport push --world 2 --seed {seed} --ptx "
+        )),
+        "{replay}"
+    );
+    let (again, _) = with_ptx("check-again", &text, &["--json", "--seed", &seed]);
+    assert_eq!(again.code, Some(1), "{}\n{}", again.out, again.err);
+    let again = of(&object(&again)).expect("a list");
+    // All but addresses, which another process may get elsewhere.
+    let same = |one: &&Value| {
+        let side = |one: &Value, side: &str| {
+            let mut side = one[side].clone();
+            side["synchronised"] = Value::Null;
+            side
+        };
+        ["rule", "scenario", "seed", "detail"]
+            .iter()
+            .all(|key| one[key] == race[key])
+            && ["earlier", "later"]
+                .iter()
+                .all(|name| side(one, name) == side(race, name))
+    };
+    assert!(again.iter().any(|one| same(&one)), "{again:?}");
+}
+
+#[test]
+fn a_kernel_that_faults_is_found_and_told_without_noise() {
+    let entry = shipped_gather().find(".visible .entry sf_gather_push");
+    let (head, body) = shipped_gather().split_at(entry.expect("the entry"));
+    let bad = "mov.u64 %rd1, 64; st.global.u64 [%rd1], %rd1; ret;";
+    let text = format!("{head}{}", body.replacen("ret;", bad, 1));
+    let (run, err) = with_ptx("check-fault", &text, &["--seed", "0"]);
+    assert_eq!((run.code, err.as_str()), (Some(1), ""), "{}", run.out);
+    assert!(
+        run.out.contains("illegal store of 8 bytes at 0x40"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out.contains("left out after others failed"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn ptx_that_is_not_accepted_is_refused_with_its_place() {
+    let refused = |name: &str, text: &str, said: &str| {
+        let (run, err) = with_ptx(name, text, &[]);
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{err}");
+        assert_eq!(err, format!("slabfence: k.ptx: {said}\n"));
+    };
+    refused(
+        "check-garbage",
+        "garbage\n",
+        "the PTX text is not accepted: line 1: expected `.version`, found `garbage`",
+    );
+    let at = |line: &&str| line.contains("ld.acquire.sys");
+    let line = 1 + shipped_gather()
+        .lines()
+        .position(|line| at(&line))
+        .expect("a poll");
+    refused(
+        "check-opcode",
+        &shipped_gather().replace("ld.acquire.sys", "ldd.acquire.sys"),
+        &format!(
+            "the PTX text is not accepted: line {line}: `ldd.acquire.sys.global.u64`: opcode `ldd` is not supported"
+        ),
+    );
+    let other =
+        ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry other()\n{\n\tret;\n}\n";
+    refused(
+        "check-other",
+        other,
+        "it defines no entry that is run here, only other",
+    );
+    refused(
+        "check-none",
+        ".version 7.0\n.target sm_80\n.address_size 64\n",
+        "it defines no entry",
+    );
+}
+
+#[test]
+fn wrong_use_is_refused() {
+    for args in [
+        &["check", "--op", "scatter"][..],
+        &["check", "--transport", "smoke"],
+        &["check", "--world", "1"],
+        &["check", "--world", "17"],
+        &["check", "--seeds", "0"],
+        &["check", "--seeds", "2", "--seed", "1"],
+        &["check", "--ptx", "/nonexistent/k.ptx"],
+    ] {
+        let run = Run::with(args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.err);
+        assert_eq!(run.out, "", "{args:?}");
+    }
+}
+
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/scenarios/");
+
+#[test]
+fn the_examples_of_scenarios_are_found_or_clean_as_documented() {
+    let of = |name: &str| {
+        let path = format!("{SCENARIOS}{name}.toml");
+        let run = Run::with(&["check", "--json", "--scenario", &path]);
+        let report = object(&run);
+        let list = report["checks"][0]["findings"].as_array().cloned();
+        let found = list.expect("a list").into_iter().map(|one| {
+            let word = |value: &Value| value.as_str().expect("a word").to_owned();
+            (word(&one["rule"]), word(&one["region"]["name"]))
+        });
+        (
+            run.code,
+            report["checks"][0]["runs"].as_u64(),
+            found.collect::<Vec<_>>(),
+        )
+    };
+    let (code, _, found) = of("pairwise_barrier");
+    assert_eq!(code, Some(1));
+    let race = |(rule, region): &(String, String)| rule == "race" && region.contains("(staging)");
+    assert!(!found.is_empty() && found.iter().all(race), "{found:?}");
+    assert_eq!(
+        of("pairwise_barrier_repaired"),
+        (Some(0), Some(20), Vec::new())
+    );
+    let (code, _, found) = of("device_counter");
+    assert_eq!(code, Some(1));
+    let counter = (
+        "gpu-scope-peer-atomic".to_owned(),
+        "buffer `counter` (calls so far)".to_owned(),
+    );
+    assert!(found.contains(&counter), "{found:?}");
+}
+
+/// A scenario of one rank that stores the low word of its second argument to its first.
+const STORE: &str = r#"ptx = "k.ptx"
+ranks = 1
+[[buffer]]
+name = "to"
+size = 8
+owner = 0
+[[step]]
+rank = 0
+[step.launch]
+kernel = "store"
+grid = 1
+block = 1
+arguments = [{ buffer = "to" }, { u32 = 7 }]
+[[expect]]
+buffer = "to"
+contents = { words = [7, 0] }
+"#;
+
+const STORE_PTX: &str = ".version 7.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 to, .param .u32 word)
+{
+    .reg .b64 %to;
+    .reg .b32 %word;
+    ld.param.u64 %to, [to];
+    ld.param.u32 %word, [word];
+    st.global.u32 [%to], %word;
+    ret;
+}
+";
+
+/// Runs the scenario with this in place of that; what is said of the file.
+fn stored(name: &str, this: &str, that: &str) -> (Run, String) {
+    let folder = Folder::new(name);
+    folder.file("k.ptx", STORE_PTX.as_bytes());
+    assert_eq!(STORE.matches(this).count(), 1, "{this}");
+    let path = folder.file("s.toml", STORE.replace(this, that).as_bytes());
+    let run = Run::with(&["check", "--seeds", "2", "--scenario", &path]);
+    let err = run.err.replace(&folder.path(""), "");
+    (run, err)
+}
+
+#[test]
+fn a_scenario_is_compared_with_what_it_expects() {
+    let (run, err) = stored("check-right", "u32 = 7", "u32 = 7");
+    assert_eq!((run.code, err.as_str()), (Some(0), ""), "{}", run.out);
+    let (run, _) = stored("check-wrong", "u32 = 7", "u32 = 8");
+    assert_eq!(run.code, Some(1), "{}", run.out);
+    let said = "byte 0 of buffer `to` is 0x08, not 0x07";
+    assert!(
+        run.out.contains("wrong-result") && run.out.contains(said),
+        "{}",
+        run.out
+    );
+    let (run, _) = stored("check-outside", "size = 8", "size = 2");
+    assert_eq!(
+        run.code,
+        Some(2),
+        "what is expected does not fit: {}",
+        run.out
+    );
+}
+
+#[test]
+fn bad_scenarios_are_refused_with_their_line() {
+    let refused = |name: &str, this: &str, that: &str, said: &str| {
+        let (run, err) = stored(name, this, that);
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{err}");
+        assert_eq!(err, format!("slabfence: s.toml: {said}\n"));
+    };
+    refused(
+        "check-s1",
+        "{ buffer = \"to\" }",
+        "{ buffer = \"two\" }",
+        "line 13: there is no buffer `two`",
+    );
+    refused(
+        "check-s2",
+        "\"store\"",
+        "\"stare\"",
+        "line 10: the PTX has no kernel `stare`",
+    );
+    refused(
+        "check-s3",
+        ", { u32 = 7 }",
+        "",
+        "line 13: 1 arguments for the 2 parameters of kernel `store`",
+    );
+    refused(
+        "check-s4",
+        "u32 = 7",
+        "u64 = 7",
+        "line 13: 8 bytes for parameter `word` of kernel `store`, which has 4",
+    );
+    refused(
+        "check-s5",
+        "owner = 0",
+        "owner = 1",
+        "line 6: there is no rank 1 of 1",
+    );
+    refused(
+        "check-s6",
+        "[step.launch]",
+        "sleep = 1\n[step.launch]",
+        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`",
+    );
+    refused(
+        "check-s7",
+        "\"k.ptx\"",
+        "3",
+        "line 1: invalid type: integer `3`, expected a string",
+    );
+}
