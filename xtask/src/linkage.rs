@@ -1,7 +1,7 @@
 //! `cargo xtask linkage`: nothing that is built asks the dynamic linker for a library of CUDA's.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use slabfence_layout_tests::elf::{is_cuda, needed};
 
@@ -39,12 +39,7 @@ pub fn check() -> Result<()> {
         }
     }
     for known in KNOWN {
-        let is_known = |path: &&PathBuf| {
-            let file = path.file_name().and_then(|name| name.to_str());
-            path.ends_with(known)
-                || file.is_some_and(|file| known.ends_with('-') && file.starts_with(known))
-        };
-        if !linked.iter().any(|path| is_known(&path)) {
+        if !linked.iter().any(|path| is_called(path, known)) {
             return Err(format!("cargo names no {known} among what it built"));
         }
     }
@@ -53,6 +48,12 @@ pub fn check() -> Result<()> {
         linked.len()
     );
     Ok(())
+}
+
+/// Whether this is the end of a path, or how the file's name begins.
+fn is_called(path: &Path, known: &str) -> bool {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    path.ends_with(known) || known.ends_with('-') && file.starts_with(known)
 }
 
 /// Fails if the dynamic linker would load a library of CUDA's with the file.
