@@ -367,9 +367,8 @@ static_assert(offsetof(ClockParams, reserved) == 24 && sizeof(ClockParams::reser
 
 } // namespace sf
 
-// Witness arrays: size, alignment and field offsets of each struct as device code was compiled with them, to be read back
-// out of an image. Only the image that asks for them carries them.
-#ifdef SF_LAYOUT_WITNESS
+// Witness arrays: size, alignment and field offsets of each struct as device code was compiled with them. No kernel reads
+// them: every image carries them for `layout-tests` to read back.
 extern "C" __device__ const uint32_t sf_layout_EntryLine[] = {
     sizeof(sf::EntryLine), alignof(sf::EntryLine),
     offsetof(sf::EntryLine, epoch),
@@ -534,4 +533,3 @@ extern "C" __device__ const uint32_t sf_layout_ClockParams[] = {
     offsetof(sf::ClockParams, output),
     offsetof(sf::ClockParams, reserved),
 };
-#endif

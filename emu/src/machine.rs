@@ -287,8 +287,8 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// [`MachineError::Text`] when the devices would not load the text, it has variables at module scope, or an entry that is
-    /// loaded has other parameters. Nothing is replaced then.
+    /// [`MachineError::Text`] when the devices would not load the text, an entry of it uses a variable at module scope, or
+    /// an entry that is loaded has other parameters. Nothing is replaced then.
     pub fn replace_entries(&self, ptx: &str) -> Result<Vec<String>, MachineError> {
         let replaced = self.shared.lock().replace_entries(ptx);
         replaced.map_err(MachineError::Text)

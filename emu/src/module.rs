@@ -153,6 +153,11 @@ fn replacement(text: &Translation, kernel: &Kernel) -> Option<Result<Arc<Kernel>
     )))
 }
 
+/// What a launch of a replacement has for the addresses of its text's variables, which it does not use.
+fn no_addresses(kernel: &Kernel) -> Arc<[u64]> {
+    vec![0; kernel.globals()].into()
+}
+
 /// A kernel's parameters for a human.
 fn parameters(kernel: &Kernel) -> String {
     let sizes: Vec<String> = kernel
@@ -208,12 +213,19 @@ impl State {
     /// Lets the entries of a text take the place of those of the same name in all texts, loaded ones too; gives their names.
     pub(crate) fn replace_entries(&mut self, text: &str) -> Result<Vec<String>, String> {
         let translation = self.compile(text).map_err(|refused| refused.message)?;
-        if let Some(global) = translation.ptx.globals.first() {
+        // Variables get memory when a module is loaded, and this text is not: none of its entries may use one.
+        let mut used = translation.kernels.iter().flat_map(|kernel| {
+            let globals = &translation.ptx.globals;
+            let used = kernel.used_globals();
+            used.filter_map(move |global| Some((kernel.name(), globals.get(global)?)))
+        });
+        if let Some((entry, global)) = used.next() {
             return Err(format!(
-                "line {}: variable `{}`: a text that replaces entries has no variables of its own",
+                "line {}: variable `{}`, which `{entry}` uses: entries that replace others have no variables of their own",
                 global.line, global.name
             ));
         }
+        drop(used);
         let mut changed = Vec::new();
         for (value, function) in self.modules.functions.iter() {
             if let Some(kernel) = replacement(&translation, &function.kernel) {
@@ -223,8 +235,8 @@ impl State {
         for (value, kernel) in changed {
             if let Ok(function) = self.modules.functions.get_mut(value) {
                 function.dynamic_shared = SHARED_LIMIT.saturating_sub(kernel.static_shared_bytes());
+                function.globals = no_addresses(&kernel);
                 function.kernel = kernel;
-                function.globals = Arc::new([]);
             }
         }
         let names = translation.kernels.iter();
@@ -249,15 +261,14 @@ impl State {
             message: format!("no memory for the module's variables on device {device}"),
         })?;
         let addresses: Arc<[u64]> = globals.iter().map(|global| global.1).collect();
-        let none: Arc<[u64]> = Arc::new([]);
         let ptx_version = i32::from(ptx.version.0) * 10 + i32::from(ptx.version.1);
         let mut functions = Vec::new();
-        for kernel in kernels {
+        for (kernel, own) in kernels.into_iter().zip(&translation.kernels) {
             let name = kernel.name().to_owned();
             // An entry in the place of another knows none of the module's variables.
-            let globals = match kernel.globals() {
-                0 => none.clone(),
-                _ => addresses.clone(),
+            let globals = match Arc::ptr_eq(&kernel, own) {
+                true => addresses.clone(),
+                false => no_addresses(&kernel),
             };
             let function = Function {
                 device,

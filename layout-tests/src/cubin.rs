@@ -1,5 +1,7 @@
 //! Reader of cubins: witness arrays, kernels, and the parameter layout that the driver goes by.
 
+use std::ops::Range;
+
 use object::elf::{FileHeader64, SHT_NOBITS};
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol};
@@ -58,6 +60,17 @@ impl<'a> Cubin<'a> {
 
     /// The 32-bit words of the initialised array `name`.
     pub fn words(&self, name: &str) -> Option<Vec<u32>> {
+        let bytes = self.elf.data().get(self.place(name)?)?;
+        let words = bytes.chunks_exact(4);
+        Some(
+            words
+                .map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]))
+                .collect(),
+        )
+    }
+
+    /// Where in the file the initialised array `name` lies.
+    pub fn place(&self, name: &str) -> Option<Range<usize>> {
         let symbol = self
             .elf
             .symbols()
@@ -66,15 +79,11 @@ impl<'a> Cubin<'a> {
         if section.elf_section_header().sh_type(LittleEndian) == SHT_NOBITS {
             return None;
         }
-        let start = usize::try_from(symbol.address()).ok()?;
-        let end = start.checked_add(usize::try_from(symbol.size()).ok()?)?;
-        let bytes = section.data().ok()?.get(start..end)?;
-        let words = bytes.chunks_exact(4);
-        Some(
-            words
-                .map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]))
-                .collect(),
-        )
+        let end = symbol.address().checked_add(symbol.size())?;
+        let (file, bytes) = section.file_range()?;
+        let start = usize::try_from(file.checked_add(symbol.address())?).ok()?;
+        let length = usize::try_from(symbol.size()).ok()?;
+        (end <= bytes).then_some(start..start.checked_add(length)?)
     }
 
     /// The parameters of a kernel, in order. `None` when the file does not describe it, or not as expected.

@@ -44,3 +44,27 @@ macro_rules! same_values {
         const _: fn($theirs::$name) = |value| match value { $($theirs::$name::$value)|* => () };
     };
 }
+
+/// Proves that types of one name are of one size and alignment.
+#[macro_export]
+macro_rules! same_width {
+    ($ours:ident, $theirs:ident: $($name:ident),* $(,)?) => { $(
+        ::static_assertions::assert_eq_size!($ours::$name, $theirs::$name);
+        ::static_assertions::assert_eq_align!($ours::$name, $theirs::$name);
+    )* };
+}
+
+/// Proves that a struct begins with the fields of another, at the same offsets, and goes on with a new one where that ends.
+#[macro_export]
+macro_rules! extends {
+    ($second:ident: $first:ident { $($field:ident),* $(,)? } then $new:ident) => {
+        $( ::static_assertions::const_assert_eq!(
+            ::core::mem::offset_of!($second, $field),
+            ::core::mem::offset_of!($first, $field)
+        ); )*
+        ::static_assertions::const_assert_eq!(
+            ::core::mem::offset_of!($second, $new),
+            ::core::mem::size_of::<$first>()
+        );
+    };
+}

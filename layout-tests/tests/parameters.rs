@@ -79,35 +79,59 @@ fn every_cubin_holds_the_kernels_of_its_ptx_and_no_others() {
 }
 
 #[test]
-fn a_block_of_another_size_is_noticed() {
+fn a_block_of_another_size_in_a_ptx_is_noticed_in_each_entry() {
     for image in Image::all() {
-        // The witness has no kernels.
-        let Some(&entry) = image.entries.first() else {
-            continue;
-        };
-        let right = block_bytes(entry);
-        let ptx = image
-            .ptx
-            .replace(&format!("[{right}]"), &format!("[{}]", right + 4));
-        let entries = ptx::entries(&ptx).expect("the form is as it was");
-        assert_eq!(entries[0].parameters, [right + 4], "{entry}");
+        for (index, entry) in image.entries.iter().enumerate() {
+            let right = block_bytes(entry);
+            let declared = format!(" {entry}_param_0[{right}]");
+            let changed = format!(" {entry}_param_0[{}]", right + 4);
+            let ptx = image.ptx.replace(&declared, &changed);
+            let entries = ptx::entries(&ptx).expect("the form is as it was");
+            assert_eq!(entries[index].parameters, [right + 4], "{entry}");
+        }
+    }
+}
+
+/// A parameter's record: ordinal 0 at offset 0. The size follows, above 18 bits of other facts.
+const RECORD: [u8; 12] = [4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+#[test]
+fn each_number_of_a_parameter_changed_in_a_cubin_is_noticed_in_each_entry() {
+    for image in Image::all() {
         for file in image.cubins {
-            // Ordinal 0 at offset 0: the size follows, above 18 bits of other facts.
-            let record = [4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-            let places = file.bytes.windows(record.len()).enumerate();
-            let places = places.filter(|(_, window)| *window == record);
-            let mut other = file.bytes.to_vec();
+            let right = Cubin::parse(file.bytes).expect("a cubin is an ELF file");
+            let places = file.bytes.windows(RECORD.len()).enumerate();
+            let places = places.filter(|(_, window)| *window == RECORD);
+            let mut noticed = Vec::new();
             for (at, _) in places {
-                other[at + record.len() + 2] ^= 4;
+                let changed = |byte: usize, change: u8| {
+                    let mut other = file.bytes.to_vec();
+                    other[at + byte] ^= change;
+                    let cubin = Cubin::parse(&other).expect("the rest of the file is as it was");
+                    let entries = image.entries.iter().map(|entry| cubin.parameters(entry));
+                    let entries = entries.collect::<Option<Vec<_>>>();
+                    entries.expect("the form is as it was")
+                };
+                let ordinals = changed(8, 1);
+                let offsets = changed(10, 8);
+                let sizes = changed(RECORD.len() + 2, 4);
+                for (index, entry) in image.entries.iter().enumerate() {
+                    let right = right.parameters(entry).expect("the entry is described")[0];
+                    if ordinals[index] == [right] {
+                        continue;
+                    }
+                    let of = format!("{entry} in sm_{}", file.sm);
+                    let (ordinal, offset, size) = (1, 8, right.size ^ 1);
+                    assert_eq!(ordinals[index], [Parameter { ordinal, ..right }], "{of}");
+                    assert_eq!(offsets[index], [Parameter { offset, ..right }], "{of}");
+                    assert_eq!(sizes[index], [Parameter { size, ..right }], "{of}");
+                    noticed.push(*entry);
+                }
             }
-            let cubin = Cubin::parse(&other).expect("the rest of the file is as it was");
-            let found = cubin.parameters(entry).expect("the form is as it was");
-            assert_eq!(
-                found[0].size as usize,
-                right ^ 1,
-                "{entry} in sm_{}",
-                file.sm
-            );
+            noticed.sort_unstable();
+            let mut entries = image.entries.to_vec();
+            entries.sort_unstable();
+            assert_eq!(noticed, entries, "{} in sm_{}", image.name, file.sm);
         }
     }
 }

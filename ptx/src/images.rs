@@ -73,15 +73,4 @@ pub(crate) const IMAGES: &[Image] = &[
             "sf_reduce_pull_bf16_w16",
         ],
     },
-    Image {
-        name: "witness",
-        ptx: include_str!("../images/witness.ptx"),
-        cubins: &[
-            Cubin { sm: 90, bytes: include_bytes!("../images/witness.sm_90.cubin") },
-            Cubin { sm: 100, bytes: include_bytes!("../images/witness.sm_100.cubin") },
-            Cubin { sm: 120, bytes: include_bytes!("../images/witness.sm_120.cubin") },
-        ],
-        entries: &[
-        ],
-    },
 ];

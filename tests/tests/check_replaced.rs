@@ -50,3 +50,20 @@ fn a_replaced_gather_runs_in_place_of_the_shipped_one_and_reductions_stay() {
     });
     assert_eq!(polls.count(), 2, "{waiters:?}");
 }
+
+#[test]
+fn a_whole_shipped_text_takes_its_own_place() {
+    let (machine, driver) = machine(2);
+    let seats = seats(&driver, 2, &contract(2, Transport::Push), &SHAPES, 1, 2);
+    for image in slabfence_ptx::Image::all() {
+        let entries = image.entries.iter().map(|&entry| entry.to_owned());
+        assert_eq!(machine.replace_entries(image.ptx), Ok(entries.collect()));
+    }
+    for index in 0..SHAPES.len() {
+        let mut held = machine.hold().unwrap();
+        seats.iter().for_each(|seat: &Seat| seat.eager(0, index));
+        let run = held.run(&Plan::new(Policy::Random), 1).unwrap();
+        assert_eq!(run.end, End::Complete);
+    }
+    assert_eq!(compare(&seats), Ok(()));
+}

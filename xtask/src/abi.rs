@@ -35,9 +35,8 @@ namespace sf {
 
 /// Array `sf_layout_X` is what `layout-tests` looks for in the images: size, alignment, then every field's offset.
 const WITNESS_HEAD: &str = "
-// Witness arrays: size, alignment and field offsets of each struct as device code was compiled with them, to be read back
-// out of an image. Only the image that asks for them carries them.
-#ifdef SF_LAYOUT_WITNESS
+// Witness arrays: size, alignment and field offsets of each struct as device code was compiled with them. No kernel reads
+// them: every image carries them for `layout-tests` to read back.
 ";
 
 /// The header's text.
@@ -62,7 +61,6 @@ fn render() -> String {
     for info in STRUCTS {
         witness(&mut out, info);
     }
-    out.push_str("#endif\n");
     out
 }
 
@@ -162,6 +160,8 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -206,6 +206,57 @@ mod tests {
                 )));
                 assert!(text.contains(&format!("    offsetof(sf::{name}, {member}),\n")));
             }
+        }
+    }
+
+    /// What the host's C++ compiler, with which nvcc preprocesses, says of the header: how many assertions fail.
+    fn failed_assertions(header: &str) -> usize {
+        let scratch = output::Scratch::new("abi").unwrap();
+        scratch.put("abi.h", header.as_bytes()).unwrap();
+        let compiled = Command::new("g++")
+            .args(["-std=c++17", "-fsyntax-only", "-fmax-errors=0", "-x", "c++"])
+            // What only nvcc knows: a variable of the device's.
+            .args(["-D__device__=", "-Wno-pragma-once-outside-header", "abi.h"])
+            .env("LC_ALL", "C")
+            .current_dir(scratch.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&compiled.stderr);
+        let failed = said.matches("error: static assertion failed").count();
+        assert_eq!(failed, said.matches("error:").count(), "{said}");
+        assert_eq!(compiled.status.success(), failed == 0, "{said}");
+        failed
+    }
+
+    /// The header with one added to the first or the second number of every assertion, and how many these are.
+    fn changed(header: &str, which: usize) -> (String, usize) {
+        let mut count = 0;
+        let mut out = String::new();
+        for line in header.split_inclusive('\n') {
+            if !line.starts_with("static_assert(") {
+                out += line;
+                continue;
+            }
+            let mut parts: Vec<String> = line.split(" == ").map(str::to_owned).collect();
+            let part = &mut parts[which];
+            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap();
+            let number: u64 = part[..digits].parse().unwrap();
+            part.replace_range(..digits, &(number + 1).to_string());
+            out += &parts.join(" == ");
+            count += 1;
+        }
+        (out, count)
+    }
+
+    #[test]
+    fn each_number_changed_in_an_assertion_of_the_header_keeps_it_from_compiling() {
+        let header = render();
+        assert_eq!(failed_assertions(&header), 0);
+        let fields: usize = STRUCTS.iter().map(|info| info.fields.len()).sum();
+        for which in [1, 2] {
+            let (other, count) = changed(&header, which);
+            assert_eq!(count, STRUCTS.len() + fields);
+            assert_eq!(failed_assertions(&other), count);
         }
     }
 }

@@ -66,6 +66,15 @@ pub fn built(arguments: &[&str]) -> Result<Vec<PathBuf>> {
     })
 }
 
+/// Every file that a command of cargo's built or would have built anew, of dependencies and build scripts too.
+pub fn artefacts(arguments: &[&str]) -> Result<Vec<PathBuf>> {
+    files(arguments, |message| {
+        let mut files = message["filenames"].as_array().cloned().unwrap_or_default();
+        files.extend(message.get("executable").cloned());
+        Some(files)
+    })
+}
+
 /// Programs that a command of cargo's built.
 pub fn programs(arguments: &[&str]) -> Result<Vec<PathBuf>> {
     files(arguments, |message| {

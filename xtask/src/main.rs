@@ -16,6 +16,7 @@ mod emulator;
 mod image;
 #[cfg(feature = "library")]
 mod kernels;
+mod linkage;
 #[cfg(feature = "library")]
 mod manifest;
 mod output;
@@ -34,6 +35,7 @@ usage: cargo xtask <task>
   kernels [--check]        build kernels/*.cu into ptx/, or fail when ptx/ is not what they build to
   kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them
   emulator --out DIR       build the emulated driver and put it into DIR, a folder of its own, as libcuda.so.1
+  linkage                  build everything and fail if something is linked with a library of CUDA's
   programs                 run other people's programs on the emulated driver";
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "library")]
         ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
         ["emulator", "--out", directory] => emulator::install(directory.as_ref()),
+        ["linkage"] => linkage::check(),
         ["programs"] => programs::check(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,6 +1,6 @@
 //! What the command is linked with.
 
-use slabfence_layout_tests::elf::needed;
+use slabfence_layout_tests::elf::{is_cuda, needed};
 
 #[test]
 fn no_cuda_library_is_linked() {
@@ -10,6 +10,9 @@ fn no_cuda_library_is_linked() {
         libraries.iter().any(|name| name.starts_with("libc.so")),
         "{libraries:?}"
     );
-    let cuda = |name: &&String| name.starts_with("libcu") || name.starts_with("libnv");
-    assert_eq!(libraries.iter().find(cuda), None, "{libraries:?}");
+    assert_eq!(
+        libraries.iter().find(|name| is_cuda(name)),
+        None,
+        "{libraries:?}"
+    );
 }

@@ -74,17 +74,41 @@ impl SignalLayout {
     }
 }
 
-// For every array: offset + length × stride ≤ the next array's offset, at the largest sizes.
+/// Proves that arrays, each an offset, a length and a stride, do not overlap: for every one, offset + length × stride ≤ the
+/// next one's offset, and for the last, ≤ the bytes of the range.
+pub(super) const fn prove_disjoint(arrays: &[(usize, usize, usize)], bytes: usize) {
+    let mut index = 0;
+    while index < arrays.len() {
+        let (offset, length, stride) = arrays[index];
+        index += 1;
+        let limit = if index < arrays.len() {
+            arrays[index].0
+        } else {
+            bytes
+        };
+        assert!(
+            offset + length * stride <= limit,
+            "an array reaches into what follows it"
+        );
+    }
+}
+
+// At the largest sizes.
 const _: () = {
     let Some(l) = SignalLayout::new(MAX_WORLD, MAX_GRID) else {
         panic!("largest layout")
     };
-    let lines = MAX_WORLD * LINE;
-    assert!(l.poison() + lines <= l.entry(Slot::A));
-    assert!(l.entry(Slot::A) + lines <= l.entry(Slot::B));
-    assert!(l.entry(Slot::B) + lines <= l.flags(Slot::A));
-    assert!(l.flags(Slot::A) + l.flag_bytes() <= l.flags(Slot::B));
-    assert!(l.flags(Slot::B) + l.flag_bytes() <= l.bytes());
+    let flags = PHASES * MAX_GRID * MAX_WORLD;
+    prove_disjoint(
+        &[
+            (l.poison(), MAX_WORLD, LINE),
+            (l.entry(Slot::A), MAX_WORLD, LINE),
+            (l.entry(Slot::B), MAX_WORLD, LINE),
+            (l.flags(Slot::A), flags, LINE),
+            (l.flags(Slot::B), flags, LINE),
+        ],
+        l.bytes(),
+    );
 };
 
 /// Offsets inside one slot of a channel's inbox: every source's raw range, then every source's packet range.
@@ -140,3 +164,17 @@ impl InboxLayout {
         self.world * (self.raw + self.packets)
     }
 }
+
+// At sizes that are no multiple of a line.
+const _: () = {
+    let Some(l) = InboxLayout::new(MAX_WORLD, 4 * LINE + 1, LINE - 1) else {
+        panic!("an inbox")
+    };
+    prove_disjoint(
+        &[
+            (l.raw(0), MAX_WORLD, l.raw_stride()),
+            (l.packet(0), MAX_WORLD, l.packet_stride()),
+        ],
+        l.bytes(),
+    );
+};

@@ -163,6 +163,11 @@ impl Kernel {
         self.globals
     }
 
+    /// Those of the module's globals whose addresses its instructions take, as indices.
+    pub fn used_globals(&self) -> impl Iterator<Item = usize> {
+        self.code.image.globals.iter().map(|slot| slot.global)
+    }
+
     /// Line of the PTX text of an instruction.
     pub fn ptx_line(&self, pc: u32) -> u32 {
         self.lines.get(pc as usize).map_or(0, |line| line.0)

@@ -118,7 +118,7 @@ fn a_module_whose_entry_would_get_other_parameters_is_refused() {
 }
 
 #[test]
-fn a_replacement_that_would_not_load_or_has_variables_is_refused() {
+fn a_replacement_that_would_not_load_or_uses_variables_is_refused() {
     let gpu = Gpu::new(1);
     let refused = |text: &str| gpu.machine.replace_entries(text).unwrap_err().to_string();
     let wrong = refused(&replacement(&SEVENS.replace("mul.wide", "frobnicate")));
@@ -131,13 +131,41 @@ fn a_replacement_that_would_not_load_or_has_variables_is_refused() {
         newer.ends_with("PTX .version 9.9: this driver takes up to 9.0"),
         "{newer}"
     );
-    let variable = refused(&replacement(".global .u32 seven = 7;\n"));
+    let address = SEVENS.replace("mov.u32 %r2, 7;", "ld.global.u32 %r2, [seven];");
+    let variable = refused(&replacement(&format!(".global .u32 seven = 7;\n{address}")));
     assert_eq!(
         variable,
-        "the PTX text is not accepted: line 4: variable `seven`: a text that replaces entries has no variables of its own"
+        "the PTX text is not accepted: line 4: variable `seven`, which `iota` uses: entries that replace others have no \
+         variables of their own"
     );
     // Nothing of them is left.
     let module = gpu.module(PTX);
     ok!((gpu.api.cuModuleUnload)(module));
+    gpu.clean();
+}
+
+#[test]
+fn variables_that_no_entry_uses_do_not_keep_a_text_from_replacing_entries() {
+    let gpu = Gpu::new(1);
+    let before = gpu.module(PTX);
+    let text = replacement(&format!(
+        ".global .u32 a = 1;\n.global .u32 b = 2;\n{SEVENS}"
+    ));
+    assert_eq!(
+        gpu.machine.replace_entries(&text),
+        Ok(vec!["iota".to_owned()])
+    );
+    let (stream, at) = (gpu.stream(), gpu.alloc(4));
+    for module in [before, gpu.module(PTX)] {
+        ok!((gpu.api.cuMemsetD32Async.unwrap())(at, 0, 1, stream));
+        let iota = gpu.function(module, "iota");
+        let launched = gpu.launch(iota, 1, 1, stream, &[at.0, 20]);
+        assert_eq!(launched, CUresult::CUDA_SUCCESS);
+        ok!((gpu.api.cuStreamSynchronize)(stream));
+        assert_eq!(gpu.read(at, 1), [7]);
+        ok!((gpu.api.cuModuleUnload)(module));
+    }
+    gpu.free(at);
+    ok!((gpu.api.cuStreamDestroy.unwrap())(stream));
     gpu.clean();
 }

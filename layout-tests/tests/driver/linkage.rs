@@ -1,6 +1,6 @@
 //! What a witness of a driver's bindings must not bring along.
 
-use slabfence_layout_tests::elf::needed;
+use slabfence_layout_tests::elf::{is_cuda, needed};
 
 #[test]
 fn the_other_binding_links_no_driver() {
@@ -10,6 +10,9 @@ fn the_other_binding_links_no_driver() {
         libraries.iter().any(|name| name.starts_with("libc.so")),
         "{libraries:?}"
     );
-    let cuda = |name: &&String| name.starts_with("libcu");
-    assert_eq!(libraries.iter().find(cuda), None, "{libraries:?}");
+    assert_eq!(
+        libraries.iter().find(|name| is_cuda(name)),
+        None,
+        "{libraries:?}"
+    );
 }

@@ -1,10 +1,8 @@
 //! Structs and identities of the driver's.
 
-use core::mem::offset_of;
-
 use cuda_driver_sys as theirs;
 use slabfence::sys as ours;
-use slabfence_layout_tests::same_layout;
+use slabfence_layout_tests::{extends, same_layout, same_width};
 
 #[test]
 fn every_struct_that_both_bindings_have_is_laid_out_alike() {
@@ -18,6 +16,11 @@ fn every_struct_that_both_bindings_have_is_laid_out_alike() {
         dstXInBytes, dstY, dstZ, dstLOD, dstMemoryType, dstHost, dstDevice, dstArray, reserved1, dstPitch, dstHeight,
         WidthInBytes, Height, Depth,
     });
+    same_layout!(ours, theirs: CUDA_MEMCPY2D {
+        srcXInBytes, srcY, srcMemoryType, srcHost, srcDevice, srcArray, srcPitch,
+        dstXInBytes, dstY, dstMemoryType, dstHost, dstDevice, dstArray, dstPitch,
+        WidthInBytes, Height,
+    });
     same_layout!(ours, theirs: CUmemLocation { type_, id });
     same_layout!(ours, theirs: CUmemAllocationProp {
         type_, requestedHandleTypes, location, win32HandleMetaData, allocFlags = reserved,
@@ -25,33 +28,18 @@ fn every_struct_that_both_bindings_have_is_laid_out_alike() {
     same_layout!(ours, theirs: CUmemAccessDesc { location, flags });
 }
 
-/// Proves that types of one name are of one size and alignment.
-macro_rules! as_wide {
-    ($($name:ident),* $(,)?) => { $(
-        static_assertions::assert_eq_size!(ours::$name, theirs::$name);
-        static_assertions::assert_eq_align!(ours::$name, theirs::$name);
-    )* };
-}
-
 #[test]
 fn every_handle_and_identity_that_both_bindings_have_is_as_wide() {
-    as_wide!(CUdevice, CUdeviceptr, CUmemGenericAllocationHandle);
-    as_wide!(CUcontext, CUmodule, CUfunction, CUarray, CUevent, CUstream);
-    as_wide!(CUgraph, CUgraphNode, CUgraphExec, CUhostFn);
+    same_width!(ours, theirs: CUdevice, CUdeviceptr, CUmemGenericAllocationHandle);
+    same_width!(ours, theirs: CUcontext, CUmodule, CUfunction, CUarray, CUevent, CUstream);
+    same_width!(ours, theirs: CUgraph, CUgraphNode, CUgraphExec, CUhostFn);
 }
 
 #[test]
 fn the_second_version_of_a_kernel_nodes_parameters_begins_with_the_first() {
     use ours::CUDA_KERNEL_NODE_PARAMS_v2 as Second;
     use theirs::CUDA_KERNEL_NODE_PARAMS as First;
-    macro_rules! same_offset {
-        ($($field:ident),* $(,)?) => { $(
-            static_assertions::const_assert_eq!(offset_of!(Second, $field), offset_of!(First, $field));
-        )* };
-    }
-    same_offset!(
-        func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
-    );
-    same_offset!(sharedMemBytes, kernelParams, extra);
-    static_assertions::const_assert_eq!(offset_of!(Second, kern), size_of::<First>());
+    extends!(Second: First {
+        func, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, kernelParams, extra,
+    } then kern);
 }

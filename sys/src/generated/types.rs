@@ -202,6 +202,24 @@ layout!(
     from_port @ 0, to_port @ 1, type_ @ 2, reserved @ 3,
 );
 
+/// How a graph is made executable, and what came of it.
+#[repr(C)]
+#[derive(Default, Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
+    /// What is asked for.
+    pub flags: u64,
+    /// The stream that uploads the graph, where that is asked for.
+    pub hUploadStream: CUstream,
+    /// Written by the driver: the node at fault, or null.
+    pub hErrNode_out: CUgraphNode,
+    /// Written by the driver: whether it worked, or why not.
+    pub result_out: CUgraphInstantiateResult,
+}
+layout!(
+    CUDA_GRAPH_INSTANTIATE_PARAMS: size 32, align 8,
+    flags @ 0, hUploadStream @ 8, hErrNode_out @ 16, result_out @ 24,
+);
+
 /// The domains of the device behind a kernel's two.
 #[repr(C)]
 #[derive(Default, Debug, Copy, Clone, Hash, PartialEq, Eq)]
@@ -327,6 +345,48 @@ pub struct CUlaunchConfig {
 layout!(
     CUlaunchConfig: size 56, align 8,
     gridDimX @ 0, gridDimY @ 4, gridDimZ @ 8, blockDimX @ 12, blockDimY @ 16, blockDimZ @ 20, sharedMemBytes @ 24, hStream @ 32, attrs @ 40, numAttrs @ 48,
+);
+
+/// A copy between host memory, device memory and arrays, of bytes × rows.
+#[repr(C)]
+#[derive(Default, Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct CUDA_MEMCPY2D {
+    /// Source: bytes into a row.
+    pub srcXInBytes: usize,
+    /// Source: rows.
+    pub srcY: usize,
+    /// Which of the source's three addresses counts.
+    pub srcMemoryType: CUmemorytype,
+    /// Source in host memory.
+    pub srcHost: *const c_void,
+    /// Source in device memory.
+    pub srcDevice: CUdeviceptr,
+    /// Source array.
+    pub srcArray: CUarray,
+    /// Source: bytes from row to row.
+    pub srcPitch: usize,
+    /// Destination: bytes into a row.
+    pub dstXInBytes: usize,
+    /// Destination: rows.
+    pub dstY: usize,
+    /// Which of the destination's three addresses counts.
+    pub dstMemoryType: CUmemorytype,
+    /// Destination in host memory.
+    pub dstHost: *mut c_void,
+    /// Destination in device memory.
+    pub dstDevice: CUdeviceptr,
+    /// Destination array.
+    pub dstArray: CUarray,
+    /// Destination: bytes from row to row.
+    pub dstPitch: usize,
+    /// Bytes of a row.
+    pub WidthInBytes: usize,
+    /// Rows.
+    pub Height: usize,
+}
+layout!(
+    CUDA_MEMCPY2D: size 128, align 8,
+    srcXInBytes @ 0, srcY @ 8, srcMemoryType @ 16, srcHost @ 24, srcDevice @ 32, srcArray @ 40, srcPitch @ 48, dstXInBytes @ 56, dstY @ 64, dstMemoryType @ 72, dstHost @ 80, dstDevice @ 88, dstArray @ 96, dstPitch @ 104, WidthInBytes @ 112, Height @ 120,
 );
 
 /// A copy between host memory, device memory and arrays, of bytes × rows × planes.

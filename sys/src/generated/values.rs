@@ -317,6 +317,18 @@ open_enum! {
 }
 
 open_enum! {
+    /// What came of making a graph executable.
+    CUgraphInstantiateResult: c_uint {
+        CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
+        CUDA_GRAPH_INSTANTIATE_ERROR = 1,
+        CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE = 2,
+        CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED = 3,
+        CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED = 4,
+        CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
+    }
+}
+
+open_enum! {
     /// How the host waits for a stream.
     CUsynchronizationPolicy: c_uint {
         CU_SYNC_POLICY_AUTO = 1,

@@ -1,7 +1,12 @@
 //! What the headers do not say and the bindings need.
 
-/// Types that no function in the table mentions, and that callers need: the header passes them as plain integers.
-pub const TYPES: &[&str] = &["CUcomputemode"];
+/// Types that no function in the table mentions, and that are needed: one that the header passes as a plain integer, and
+/// what the emulated driver's own functions take.
+pub const TYPES: &[&str] = &[
+    "CUcomputemode",
+    "CUDA_GRAPH_INSTANTIATE_PARAMS",
+    "CUDA_MEMCPY2D",
+];
 
 /// Macros that become constants: how their names begin, and the type.
 pub const MACROS: &[(&str, &str)] = &[("CU_GRAPH_KERNEL_NODE_PORT_", "u8")];

@@ -3,6 +3,7 @@
 use object::LittleEndian;
 use object::elf::{DF_1_NODELETE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, Sym};
+use slabfence_layout_tests::elf::is_cuda;
 
 use crate::build::built;
 
@@ -58,8 +59,8 @@ fn it_is_the_driver_to_the_linker_and_needs_no_cuda() {
     let elf = elf();
     assert_eq!(elf.soname, "libcuda.so.1");
     assert!(elf.stays, "dlclose would take the code of its threads away");
-    let cuda = |name: &&String| name.starts_with("libcu") || name.starts_with("libnv");
-    assert_eq!(elf.needed.iter().find(cuda), None, "{:?}", elf.needed);
+    let cuda = elf.needed.iter().find(|name| is_cuda(name));
+    assert_eq!(cuda, None, "{:?}", elf.needed);
 }
 
 #[test]

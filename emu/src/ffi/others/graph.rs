@@ -1,29 +1,16 @@
 //! More of graphs: roots, neighbours, copies, instantiation with a report.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_uint;
 
 use slabfence_sys::{
-    CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphInstantiate_flags, CUgraphNode, CUstream,
-    CUuserObject,
+    CUDA_GRAPH_INSTANTIATE_PARAMS, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphInstantiate_flags,
+    CUgraphInstantiateResult, CUgraphNode, CUuserObject,
 };
 
 use crate::code::{Code, Status};
 use crate::ffi::graph::{due, enumerate, node};
 use crate::ffi::pointer::{get, handle, put, put_list, raw};
 use crate::slots::Call;
-
-/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct InstantiateParams {
-    flags: u64,
-    upload_stream: CUstream,
-    error_node: CUgraphNode,
-    result: c_int,
-}
-
-/// `CUDA_GRAPH_INSTANTIATE_ERROR`, the result of an instantiation that failed for what the return value says.
-const FAILED: c_int = 1;
 
 #[derive(Clone, Copy)]
 enum Side {
@@ -112,7 +99,7 @@ functions! {
         Ok(())
     }
 
-    fn cuGraphInstantiateWithParams(call, exec: *mut CUgraphExec, graph: CUgraph, params: *mut InstantiateParams) {
+    fn cuGraphInstantiateWithParams(call, exec: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
         let (state, _) = call.split();
         state.ready()?;
         let asked = get(params.cast_const())?;
@@ -121,8 +108,12 @@ functions! {
             true => Err(Code::INVALID_VALUE),
             false => state.graphs.instantiate(handle(graph.as_ptr())),
         };
-        let result = if made.is_ok() { 0 } else { FAILED };
-        put(params, InstantiateParams { error_node: CUgraphNode::null(), result, ..asked })?;
+        // What is wrong, the value that is returned says.
+        let result_out = match made {
+            Ok(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS,
+            Err(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_ERROR,
+        };
+        put(params, CUDA_GRAPH_INSTANTIATE_PARAMS { hErrNode_out: CUgraphNode::null(), result_out, ..asked })?;
         put(exec, CUgraphExec::from_ptr(raw(made?)))
     }
 }

@@ -1,59 +1,35 @@
 //! Copies of rows: two and three dimensions of ordinary memory.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::c_uint;
 
-use slabfence_sys::{CUDA_MEMCPY3D, CUarray, CUdeviceptr, CUmemorytype, CUstream};
+use slabfence_sys::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype, CUstream};
 
 use crate::code::{Code, Status};
 use crate::ffi::copy::Copy;
 use crate::ffi::pointer::{address, get, put};
 use crate::va::Kind;
 
-/// `CUDA_MEMCPY2D`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Memcpy2d {
-    from_x: usize,
-    from_y: usize,
-    from_type: CUmemorytype,
-    from_host: *const c_void,
-    from_device: CUdeviceptr,
-    from_array: CUarray,
-    from_pitch: usize,
-    to_x: usize,
-    to_y: usize,
-    to_type: CUmemorytype,
-    to_host: *mut c_void,
-    to_device: CUdeviceptr,
-    to_array: CUarray,
-    to_pitch: usize,
-    width: usize,
-    height: usize,
-}
-
-impl Memcpy2d {
-    /// The same copy as one of three dimensions.
-    fn flat(self) -> CUDA_MEMCPY3D {
-        CUDA_MEMCPY3D {
-            srcXInBytes: self.from_x,
-            srcY: self.from_y,
-            srcMemoryType: self.from_type,
-            srcHost: self.from_host,
-            srcDevice: self.from_device,
-            srcArray: self.from_array,
-            srcPitch: self.from_pitch,
-            dstXInBytes: self.to_x,
-            dstY: self.to_y,
-            dstMemoryType: self.to_type,
-            dstHost: self.to_host,
-            dstDevice: self.to_device,
-            dstArray: self.to_array,
-            dstPitch: self.to_pitch,
-            WidthInBytes: self.width,
-            Height: self.height,
-            Depth: 1,
-            ..CUDA_MEMCPY3D::default()
-        }
+/// The same copy as one of three dimensions.
+fn flat(copy: CUDA_MEMCPY2D) -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcXInBytes: copy.srcXInBytes,
+        srcY: copy.srcY,
+        srcMemoryType: copy.srcMemoryType,
+        srcHost: copy.srcHost,
+        srcDevice: copy.srcDevice,
+        srcArray: copy.srcArray,
+        srcPitch: copy.srcPitch,
+        dstXInBytes: copy.dstXInBytes,
+        dstY: copy.dstY,
+        dstMemoryType: copy.dstMemoryType,
+        dstHost: copy.dstHost,
+        dstDevice: copy.dstDevice,
+        dstArray: copy.dstArray,
+        dstPitch: copy.dstPitch,
+        WidthInBytes: copy.WidthInBytes,
+        Height: copy.Height,
+        Depth: 1,
+        ..CUDA_MEMCPY3D::default()
     }
 }
 
@@ -178,16 +154,16 @@ functions! {
         put(pitch, row)
     }
 
-    fn cuMemcpy2D_v2(call, copy: *const Memcpy2d) {
-        rows(&get(copy)?.flat())?.into_iter().try_for_each(|copy| copy.now(call))
+    fn cuMemcpy2D_v2(call, copy: *const CUDA_MEMCPY2D) {
+        rows(&flat(get(copy)?))?.into_iter().try_for_each(|copy| copy.now(call))
     }
 
-    fn cuMemcpy2DUnaligned_v2(call, copy: *const Memcpy2d) {
-        rows(&get(copy)?.flat())?.into_iter().try_for_each(|copy| copy.now(call))
+    fn cuMemcpy2DUnaligned_v2(call, copy: *const CUDA_MEMCPY2D) {
+        rows(&flat(get(copy)?))?.into_iter().try_for_each(|copy| copy.now(call))
     }
 
-    fn cuMemcpy2DAsync_v2(call, copy: *const Memcpy2d, stream: CUstream) {
-        rows(&get(copy)?.flat())?.into_iter().try_for_each(|copy| copy.later(call, stream))
+    fn cuMemcpy2DAsync_v2(call, copy: *const CUDA_MEMCPY2D, stream: CUstream) {
+        rows(&flat(get(copy)?))?.into_iter().try_for_each(|copy| copy.later(call, stream))
     }
 
     fn cuMemcpy3D_v2(call, copy: *const CUDA_MEMCPY3D) {
