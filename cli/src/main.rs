@@ -4,6 +4,7 @@ mod bench;
 mod decode;
 mod driver;
 mod failure;
+mod graph;
 mod litmus;
 mod numbers;
 mod processes;
@@ -33,6 +34,7 @@ struct Cli {
 enum Command {
     Decode(Box<decode::DecodeArgs>),
     Bench(Box<bench::BenchArgs>),
+    Graph(graph::GraphArgs),
     Litmus(litmus::LitmusArgs),
 }
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
             let outcome = bench::run(&args).map(|report| (report.ok, report));
             finish(outcome, args.json)
         }
+        Command::Graph(args) => graph::run(&args),
         Command::Litmus(args) => {
             let outcome = litmus::run(&args).map(|report| (report.ok(), report));
             finish(outcome, args.json)
@@ -76,12 +79,20 @@ fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: boo
             (json.then(|| object().to_string()), failure.exit_code())
         }
     };
-    // Not `println!`, which panics on a full disk or a closed pipe.
-    match text.map(|text| writeln!(std::io::stdout(), "{text}")) {
-        Some(Err(error)) => {
+    match text {
+        Some(text) => print(&text, code),
+        None => code,
+    }
+}
+
+/// Prints, and gives the exit status, which is another one where nothing can be printed. Not `println!`, which panics on a
+/// full disk or a closed pipe.
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    match writeln!(std::io::stdout(), "{text}") {
+        Ok(()) => code,
+        Err(error) => {
             eprintln!("slabfence: standard output cannot be written: {error}");
             ExitCode::FAILURE
         }
-        Some(Ok(())) | None => code,
     }
 }

@@ -73,6 +73,11 @@ impl Shared {
         Ok(self.state.write().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether its memory is given back.
+    pub(super) fn is_closed(&self) -> Result<bool> {
+        Ok(matches!(self.read()?.phase, Phase::Closed))
+    }
+
     pub(super) fn turn(&self) -> Result<Turn<'_>> {
         fork::refuse()?;
         let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

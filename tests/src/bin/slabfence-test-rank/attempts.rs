@@ -242,6 +242,7 @@ impl<'a> Stage<'a> {
             ("Pool::retire", pool.retire(&["decode"])),
             ("Pool::reset", pool.reset()),
             ("Pool::close", pool.close()),
+            ("Channel::verdict", no(channel.verdict())),
             ("Channel::fault", no(channel.fault())),
             ("Channel::warning", no(channel.warning())),
             ("Dump::of", no(Dump::of(device, &self.graph, &[pool]))),
