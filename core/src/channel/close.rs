@@ -24,20 +24,20 @@ impl Pool {
     /// or a lost last word of the others, which leave a pool that can only be closed.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
-        let _turn = shared.turn();
+        let _turn = shared.turn()?;
         let before = {
-            let mut state = shared.write();
+            let mut state = shared.write()?;
             if matches!(state.phase, Phase::Closed) {
                 return Ok(());
             }
             std::mem::replace(&mut state.phase, Phase::Busy("close"))
         };
         if let Err(error) = drained(shared) {
-            shared.write().phase = before;
+            shared.write()?.phase = before;
             return Err(error);
         }
         if let Err(error) = shared.group.agree("close: graphs", released(shared)) {
-            shared.write().phase = match &error {
+            shared.write()?.phase = match &error {
                 Error::Setup { .. } => before,
                 // The others may have passed this step and freed what operations of this rank would write to.
                 _ => Phase::Broken(format!("its close ended on this rank only: {error}")),
@@ -45,7 +45,7 @@ impl Pool {
             return Err(error);
         }
         let freed = give_back(shared);
-        let mut state = shared.write();
+        let mut state = shared.write()?;
         if let Err(error) = freed {
             state.phase = Phase::Broken(format!("its close failed: {error}"));
             return Err(error);
@@ -59,7 +59,7 @@ impl Pool {
 
 /// Gives the memory back: no rank frees its own before every rank has unmapped its peers'.
 fn give_back(shared: &Shared) -> Result<()> {
-    let with = |body: fn(&mut Memory) -> Result<()>| match &mut shared.write().memory {
+    let with = |body: fn(&mut Memory) -> Result<()>| match &mut shared.write()?.memory {
         Some(memory) => body(memory),
         None => Ok(()),
     };
@@ -94,7 +94,7 @@ fn released(shared: &Shared) -> Result<()> {
 
 /// Refuses while graphs or scopes of this rank hold a channel.
 fn unused(shared: &Shared) -> Result<()> {
-    match shared.held(|_| true) {
+    match shared.held(|_| true)? {
         None => Ok(()),
         Some(why) => Err(Error::Refused {
             operation: "Pool::close",

@@ -74,7 +74,7 @@ impl Channel {
     /// what happened.
     fn require_there(&self, operation: &'static str) -> Result<()> {
         self.lane.require_live(operation)?;
-        match self.pool.is_closed() {
+        match self.pool.is_closed()? {
             true => Err(Error::Closed { what: operation }),
             false => Ok(()),
         }

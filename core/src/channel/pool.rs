@@ -145,7 +145,7 @@ impl Pool {
     }
 
     pub(super) fn lane(&self, name: &str, operation: &'static str) -> Result<Arc<Lane>> {
-        let state = self.shared.read();
+        let state = self.shared.read()?;
         state.phase.require_open(operation)?;
         state.lanes.get(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = state.lanes.keys().map(String::as_str).collect();
@@ -174,7 +174,7 @@ impl Pool {
     }
 
     fn reports(&self, slip: Slip) -> Result<Vec<FaultReport>> {
-        let state = self.shared.read();
+        let state = self.shared.read()?;
         let reports = state
             .lanes
             .values()

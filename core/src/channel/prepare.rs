@@ -29,14 +29,14 @@ impl Pool {
     /// for, a device that does not come to rest. Then no channel was added on any rank.
     pub fn prepare(&self, names: &[impl AsRef<str>]) -> Result<()> {
         let shared = &self.shared;
-        let _turn = shared.turn();
+        let _turn = shared.turn()?;
         let before = {
-            let mut state = shared.write();
+            let mut state = shared.write()?;
             state.phase.require_open("Pool::prepare")?;
             std::mem::replace(&mut state.phase, Phase::Busy("prepare"))
         };
         let prepared = self.prepare_all(names);
-        let mut state = shared.write();
+        let mut state = shared.write()?;
         state.phase = before;
         for lane in prepared? {
             state.lanes.insert(lane.name.clone(), Arc::new(lane));
@@ -50,7 +50,7 @@ impl Pool {
         let group = &shared.group;
         group.agree("prepare: drain", shared.drain())?;
         let wanted = check_names(names);
-        let known: Vec<String> = shared.read().lanes.keys().cloned().collect();
+        let known: Vec<String> = shared.read()?.lanes.keys().cloned().collect();
         let message = wanted.as_ref().map(|wanted| names_message(wanted, &known));
         let message = message.map_err(|what| Error::Argument {
             operation: "Pool::prepare",
@@ -74,7 +74,7 @@ impl Pool {
                 ),
             });
         }
-        let state = shared.read();
+        let state = shared.read()?;
         let taken: BTreeSet<usize> = state.lanes.values().map(|lane| lane.index).collect();
         // The same on all ranks, as are the names in their order.
         let free = (0..room).filter(|index| !taken.contains(index));

@@ -111,7 +111,7 @@ impl Pool {
     /// [`Error::Closed`] once the pool is closed.
     pub fn ranges(&self) -> Result<Vec<PoolRange>> {
         let shared = &self.shared;
-        let state = shared.read();
+        let state = shared.read()?;
         let memory = state.memory.as_ref().ok_or(Error::Closed {
             what: "Pool::ranges",
         })?;

@@ -31,20 +31,20 @@ impl Pool {
     /// Those of `reset`; a `floor` of 2^56 or more on any rank fails the step `reset: begin`.
     pub fn reset_above(&self, floor: u64) -> Result<()> {
         let shared = &self.shared;
-        let _turn = shared.turn();
+        let _turn = shared.turn()?;
         {
-            let mut state = shared.write();
+            let mut state = shared.write()?;
             state.phase.require_open(OPERATION)?;
             state.phase = Phase::Busy("reset");
         }
         let begun = shared.group.agree("reset: begin", ready(shared, floor));
         if let Err(Error::Setup { .. }) = &begun {
             // All ranks know, and none has touched anything.
-            shared.write().phase = Phase::Open;
+            shared.write()?.phase = Phase::Open;
             return begun;
         }
         let done = begun.and_then(|()| reset_all(shared, floor));
-        shared.write().phase = match &done {
+        shared.write()?.phase = match &done {
             Ok(()) => Phase::Open,
             Err(error) => Phase::Broken(format!("its reset failed: {error}")),
         };
@@ -60,7 +60,7 @@ fn ready(shared: &Shared, floor: u64) -> Result<()> {
             what: format!("epoch {floor:#x}; epochs end below 2^56"),
         });
     }
-    let state = shared.read();
+    let state = shared.read()?;
     let mut lanes = state.lanes.values();
     if let Some(lane) = lanes.find(|lane| lane.scoped.load(Ordering::Acquire)) {
         return Err(Error::Refused {
@@ -78,7 +78,7 @@ fn reset_all(shared: &Shared, floor: u64) -> Result<()> {
     shared.group.agree("reset: drain", shared.drain())?;
     // By name, as on all ranks.
     let lanes = shared
-        .read()
+        .read()?
         .lanes
         .values()
         .map(|lane| lane.index)

@@ -29,9 +29,9 @@ impl Pool {
     /// names`: nothing was changed anywhere, and every rank may call again. After another error the pool can only be closed.
     pub fn retire(&self, names: &[impl AsRef<str>]) -> Result<()> {
         let shared = &self.shared;
-        let _turn = shared.turn();
+        let _turn = shared.turn()?;
         {
-            let mut state = shared.write();
+            let mut state = shared.write()?;
             state.phase.require_open(OPERATION)?;
             state.phase = Phase::Busy("retire");
         }
@@ -46,7 +46,7 @@ impl Pool {
                 (Phase::Broken(words), Err(error))
             }
         };
-        shared.write().phase = phase;
+        shared.write()?.phase = phase;
         result
     }
 }
@@ -83,7 +83,7 @@ const HELD: &str = "retire: held";
 fn steps(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let group = &shared.group;
     group.agree("retire: drain", shared.drain())?;
-    let known: Vec<String> = shared.read().lanes.keys().cloned().collect();
+    let known: Vec<String> = shared.read()?.lanes.keys().cloned().collect();
     let wanted = check_names(names)
         .and_then(
             |wanted| match wanted.iter().find(|name| !known.contains(name)) {
@@ -111,7 +111,7 @@ fn let_go(shared: &Shared, names: &[String]) -> Result<()> {
     let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
     loop {
         driver::drop_released();
-        let held = shared.held(|lane| names.contains(&lane.name));
+        let held = shared.held(|lane| names.contains(&lane.name))?;
         match held {
             None => return Ok(()),
             Some(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
@@ -127,7 +127,7 @@ fn let_go(shared: &Shared, names: &[String]) -> Result<()> {
 
 fn finish(shared: &Shared, names: &[String]) -> Result<()> {
     let lanes: Vec<_> = {
-        let state = shared.read();
+        let state = shared.read()?;
         let lanes = names.iter().filter_map(|name| state.lanes.get(name));
         lanes.cloned().collect()
     };
@@ -143,7 +143,7 @@ fn finish(shared: &Shared, names: &[String]) -> Result<()> {
             .try_for_each(|&index| shared.page.forget(index))
     };
     let epochs = rewind::rewind(shared, steps, &indices, 0, forget)?;
-    let mut state = shared.write();
+    let mut state = shared.write()?;
     for (lane, epoch) in lanes.iter().zip(epochs) {
         lane.retired.store(true, Ordering::Release);
         state.lanes.remove(&lane.name);

@@ -79,7 +79,7 @@ fn with_memory<T>(
     operation: &'static str,
     body: impl FnOnce(&Memory) -> Result<T>,
 ) -> Result<T> {
-    let state = shared.read();
+    let state = shared.read()?;
     let memory = state.memory.as_ref();
     body(memory.ok_or(Error::Closed { what: operation })?)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use slabfence_sys::CUstream;
 
-use crate::driver::{CaptureStatus, Stream};
+use crate::driver::{CaptureStatus, Stream, fork};
 use crate::error::{Error, Result};
 
 use super::lane::{Channel, GraphHold, Lane};
@@ -142,6 +142,7 @@ impl CaptureScope {
     /// [`Error::Refused`] when a scope of the same pool that was entered later has not been left; this one is left all the
     /// same.
     pub fn finish(mut self) -> Result<()> {
+        fork::refuse()?;
         self.leave()
     }
 
@@ -174,8 +175,8 @@ impl CaptureScope {
 
 impl Drop for CaptureScope {
     fn drop(&mut self) {
-        // At the end of the thread the list may be gone, and with it every scope.
-        if SCOPES.try_with(|_| ()).is_err() {
+        // At the end of the thread the list may be gone, and with it every scope. In a forked child it is the parent's.
+        if fork::forked() || SCOPES.try_with(|_| ()).is_err() {
             return;
         }
         if let Err(error) = self.leave() {

@@ -55,7 +55,7 @@ impl Pool {
     /// A channel that nobody can ask for, with a short limit.
     fn trial_lane(&self) -> Result<Lane> {
         let shared = &self.shared;
-        let state = shared.read();
+        let state = shared.read()?;
         let memory = state.memory.as_ref().ok_or(Error::Closed {
             what: "Pool::create",
         })?;
@@ -74,7 +74,7 @@ impl Pool {
     }
 
     fn clear_trial(&self) -> Result<()> {
-        let state = self.shared.read();
+        let state = self.shared.read()?;
         match &state.memory {
             Some(memory) => memory.clear(INDEX),
             None => Ok(()),

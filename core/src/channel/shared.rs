@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::collective::plan::{Entry, Limits};
-use crate::driver::{Device, Kernel};
+use crate::driver::{Device, Kernel, fork};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::health::{FaultReport, HealthPage, Slip};
@@ -61,31 +61,35 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    // What the locks guard is changed in one step each, so a panic elsewhere leaves nothing half-made.
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    // What the locks guard is changed in one step each, so a panic elsewhere leaves nothing half-made. A forked child takes
+    // none of them: it lacks the thread that would release one that was held.
+    pub(super) fn read(&self) -> Result<RwLockReadGuard<'_, State>> {
+        fork::refuse()?;
+        Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn write(&self) -> Result<RwLockWriteGuard<'_, State>> {
+        fork::refuse()?;
+        Ok(self.state.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether its memory is given back.
-    pub(super) fn is_closed(&self) -> bool {
-        matches!(self.read().phase, Phase::Closed)
+    pub(super) fn is_closed(&self) -> Result<bool> {
+        Ok(matches!(self.read()?.phase, Phase::Closed))
     }
 
-    pub(super) fn turn(&self) -> Turn<'_> {
+    pub(super) fn turn(&self) -> Result<Turn<'_>> {
+        fork::refuse()?;
         let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        Turn {
+        Ok(Turn {
             shared: self,
             _guard: guard,
-        }
+        })
     }
 
     /// Keeps the pool open while it is held.
     pub(crate) fn open(&self, operation: &'static str) -> Result<OpenPool<'_>> {
-        let state = self.read();
+        let state = self.read()?;
         state.phase.require_open(operation)?;
         Ok(OpenPool { _state: state })
     }
@@ -102,8 +106,8 @@ impl Shared {
     }
 
     /// Which graphs and scopes of this rank hold one of these channels, and what to do, in words.
-    pub(super) fn held(&self, of: impl Fn(&Lane) -> bool) -> Option<String> {
-        let state = self.read();
+    pub(super) fn held(&self, of: impl Fn(&Lane) -> bool) -> Result<Option<String>> {
+        let state = self.read()?;
         let lanes = state.lanes.values().filter(|lane| of(lane));
         let held: Vec<String> = lanes
             .filter_map(|lane| {
@@ -118,12 +122,12 @@ impl Shared {
                 }
             })
             .collect();
-        (!held.is_empty()).then(|| {
+        Ok((!held.is_empty()).then(|| {
             format!(
                 "{}; destroy the graphs, their executables too, and leave the scopes",
                 held.join(", ")
             )
-        })
+        }))
     }
 
     /// What headers are made from.
@@ -156,11 +160,11 @@ pub(super) struct Turn<'a> {
 impl Drop for Turn<'_> {
     /// A call that a panic ends, such as one of the host's bootstrap, is under way no more, and has no result.
     fn drop(&mut self) {
-        if thread::panicking() {
-            let mut state = self.shared.write();
-            if let Phase::Busy(call) = state.phase {
-                state.phase = Phase::Broken(format!("its {call} panicked"));
-            }
+        if thread::panicking()
+            && let Ok(mut state) = self.shared.write()
+            && let Phase::Busy(call) = state.phase
+        {
+            state.phase = Phase::Broken(format!("its {call} panicked"));
         }
     }
 }
@@ -224,6 +228,10 @@ impl fmt::Debug for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // The memory is the parent's, and its parts leave it alone.
+        if fork::forked() {
+            return;
+        }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(memory) = state.memory.take() {
             log::error!(

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use slabfence_sys::{CUdeviceptr, CUmemHostAlloc_flags};
 
 use super::device::Device;
+use super::fork;
 use super::pointer::DevicePtr;
 use super::stream::Stream;
 use super::transfer::{self, check_part};
@@ -119,6 +120,7 @@ impl DeviceBuffer {
     }
 
     fn part(&self, operation: &'static str, offset: usize, bytes: usize) -> Result<u64> {
+        fork::refuse()?;
         check_part(operation, self.bytes, offset, bytes)?;
         Ok(self.ptr.raw() + offset as u64)
     }
@@ -200,7 +202,8 @@ impl PinnedBuffer {
         self.ptr
     }
 
-    /// The address that the host uses. What is behind it changes at any time: volatile or atomic accesses only.
+    /// The address that the host uses. What is behind it changes at any time: volatile or atomic accesses only. A forked
+    /// child must not use it.
     pub fn host_ptr(&self) -> *mut u8 {
         self.host.as_ptr()
     }
@@ -245,7 +248,9 @@ impl PinnedBuffer {
         Ok(())
     }
 
+    /// Every access of the host goes through here: a forked child may not have the memory.
     fn part(&self, operation: &'static str, offset: usize, bytes: usize) -> Result<*mut c_void> {
+        fork::refuse()?;
         check_part(operation, self.bytes, offset, bytes)?;
         Ok(self.host.as_ptr().wrapping_add(offset).cast())
     }

@@ -22,7 +22,7 @@ pub struct ContextGuard<'a> {
 
 impl<'a> ContextGuard<'a> {
     pub(crate) fn enter(device: &'a Device) -> Result<Self> {
-        device.driver().refuse_after_fork()?;
+        fork::refuse()?;
         let mut current = CUcontext::null();
         // SAFETY: `current` is a live out-parameter.
         let code = unsafe { (device.api().cuCtxGetCurrent)(&mut current) };

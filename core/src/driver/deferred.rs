@@ -6,6 +6,8 @@ use core::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::fork;
+
 /// What a graph can hold.
 pub(crate) type Held = Arc<dyn Any + Send + Sync>;
 
@@ -43,8 +45,11 @@ pub(crate) unsafe extern "C" fn release(word: *mut c_void) {
     WAITING.store(true, Ordering::Release);
 }
 
-/// Drops what graphs have let go of. Not to be called by a driver callback.
+/// Drops what graphs have let go of. Not to be called by a driver callback. Does nothing in a forked child.
 pub(crate) fn drain() {
+    if fork::forked() {
+        return;
+    }
     while WAITING.swap(false, Ordering::Acquire) {
         // Taken out first: dropping an object may make driver calls, and those may queue more.
         let objects = core::mem::take(&mut *QUEUE.lock().unwrap_or_else(PoisonError::into_inner));

@@ -154,7 +154,7 @@ impl Drop for Inner {
 impl Device {
     /// Retains the primary context of the device with this ordinal.
     pub fn open(driver: &Driver, ordinal: u32) -> Result<Self> {
-        driver.refuse_after_fork()?;
+        fork::refuse()?;
         let info = DeviceInfo::query(driver, ordinal)?;
         let handle = handle(driver, ordinal)?;
         let mut context = CUcontext::null();
@@ -241,6 +241,7 @@ impl Device {
 
     /// Whether kernels on the device `ordinal` can be let into this device's memory. True for itself.
     pub fn is_accessible_from(&self, ordinal: u32) -> Result<bool> {
+        fork::refuse()?;
         if ordinal == self.ordinal() {
             return Ok(true);
         }
@@ -255,6 +256,7 @@ impl Device {
 
     /// Whether the link to the device `ordinal` carries atomics, and with them single 16-byte accesses. True for itself.
     pub fn native_atomics_to(&self, ordinal: u32) -> Result<bool> {
+        fork::refuse()?;
         if ordinal == self.ordinal() {
             return Ok(true);
         }
@@ -271,6 +273,7 @@ impl Device {
 
     /// Bytes of which physical allocations and their mappings are multiples.
     pub fn granularity(&self) -> Result<usize> {
+        fork::refuse()?;
         if let Some(&bytes) = self.inner.granularity.get() {
             return Ok(bytes);
         }
@@ -279,25 +282,30 @@ impl Device {
     }
 
     /// The list of streams that were last seen to capture, for as long as the guard lives.
-    fn capturing(&self) -> MutexGuard<'_, Vec<CUstream>> {
+    pub(super) fn capturing(&self) -> Result<MutexGuard<'_, Vec<CUstream>>> {
+        fork::refuse()?;
         let list = self.inner.capturing.lock();
-        list.unwrap_or_else(PoisonError::into_inner)
+        Ok(list.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Remembers that a capture has begun on a stream.
+    /// Remembers that a capture has begun on a stream. Does nothing in a forked child.
     pub(super) fn note_capture(&self, stream: CUstream) {
-        self.capturing().push(stream);
+        if let Ok(mut list) = self.capturing() {
+            list.push(stream);
+        }
     }
 
-    /// Forgets a stream whose capture has ended, or that goes.
+    /// Forgets a stream whose capture has ended, or that goes. Does nothing in a forked child.
     pub(super) fn forget_capture(&self, stream: CUstream) {
-        self.capturing().retain(|&other| other != stream);
+        if let Ok(mut list) = self.capturing() {
+            list.retain(|&other| other != stream);
+        }
     }
 
     /// Refuses while a stream captures, if that was begun through this library. The driver refuses as well to wait for a
     /// context then, but invalidates the capture; of captures that a host begins by itself nothing else tells.
     pub(crate) fn refuse_during_capture(&self, operation: &'static str) -> Result<()> {
-        let mut list = self.capturing();
+        let mut list = self.capturing()?;
         let mut open = Vec::new();
         for &stream in list.iter() {
             if stream::capture_status(self, stream)? != CaptureStatus::None {

@@ -8,7 +8,7 @@ use slabfence_sys::{Api, CUresult, LoadError, MissingSymbol, RangeNote, STUB_LIB
 
 use super::device::DeviceInfo;
 use super::fork;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A driver call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Driver {
     pub fn from_api(api: Api) -> Result<Self> {
         fork::watch();
         let driver = Self { api: Arc::new(api) };
-        driver.refuse_after_fork()?;
+        fork::refuse()?;
         // SAFETY: the one argument, flags, must be zero; there is no other condition.
         let code = unsafe { (driver.api.cuInit)(0) };
         if code == CUresult::CUDA_ERROR_STUB_LIBRARY {
@@ -126,7 +126,7 @@ impl Driver {
 
     /// Every device that the driver shows, by ordinal.
     pub fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        self.refuse_after_fork()?;
+        fork::refuse()?;
         let mut count: c_int = 0;
         // SAFETY: `count` is a live out-parameter of the right type.
         let code = unsafe { (self.api.cuDeviceGetCount)(&mut count) };
@@ -139,20 +139,13 @@ impl Driver {
 
     /// Tells an emulated driver's checker what a range of device memory is for. A real driver is told nothing.
     pub(crate) fn announce(&self, note: &RangeNote) -> Result<()> {
+        fork::refuse()?;
         let Some(announce) = self.api.slabfenceEmuAnnounceRange else {
             return Ok(());
         };
         // SAFETY: the note is live for the call, which copies it; the driver checks that the range is memory of its own.
         let code = unsafe { announce(note) };
         self.check("slabfenceEmuAnnounceRange", code)
-    }
-
-    /// The error of a call in a forked child.
-    pub(crate) fn refuse_after_fork(&self) -> Result<()> {
-        if fork::forked() {
-            return Err(Error::Forked);
-        }
-        Ok(())
     }
 
     /// Turns what `call` returned into a result.

@@ -5,6 +5,8 @@ use core::ffi::c_int;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::error::{Error, Result};
+
 static FORKED: AtomicBool = AtomicBool::new(false);
 static WATCH: Once = Once::new();
 
@@ -38,4 +40,13 @@ pub(crate) fn watch() {
 /// Whether this process is a forked child of the one that opened the driver.
 pub(crate) fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
+}
+
+/// The error of a call in a forked child. Asked before any lock is taken, which a thread that the child does not have may
+/// hold for ever, and before memory is touched that the parent shares with devices, which the child may not have.
+pub(crate) fn refuse() -> Result<()> {
+    match forked() {
+        true => Err(Error::Forked),
+        false => Ok(()),
+    }
 }

@@ -9,6 +9,7 @@ use slabfence_sys::{
 
 use super::device::Device;
 use super::event::Event;
+use super::fork;
 use super::graph::{self, Graph};
 use crate::error::{Error, Result};
 
@@ -104,6 +105,7 @@ impl Stream {
     /// The driver's identity of the stream, which is never reused. `None` where the driver has none (before CUDA 12.0).
     /// Not to be asked of a stream that captures: the driver refuses.
     pub fn id(&self) -> Result<Option<u64>> {
+        fork::refuse()?;
         let Some(get_id) = self.device.api().cuStreamGetId else {
             return Ok(None);
         };

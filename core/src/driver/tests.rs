@@ -238,28 +238,36 @@ fn a_forked_child_gets_errors_and_its_drops_touch_nothing() {
     unsafe extern "C" {
         fn fork() -> i32;
         fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+        fn alarm(seconds: u32) -> u32;
         fn _exit(status: i32) -> !;
     }
     let device = fake::device();
     let buffer = DeviceBuffer::new(&device, 16).unwrap();
+    let stream = Stream::new(&device).unwrap();
     fake::log();
+    // For the child, as if held by a thread that it does not have.
+    let held = device.capturing().unwrap();
     // SAFETY: the child only runs code that allocates, which glibc permits in it, and leaves by `_exit`.
     let child = unsafe { fork() };
     if child == 0 {
+        // SAFETY: ends a child that hangs.
+        unsafe { alarm(60) };
         let refused = matches!(device.bind(), Err(Error::Forked))
             && matches!(device.driver().devices(), Err(Error::Forked))
             && matches!(Driver::from_api(device.api().clone()), Err(Error::Forked));
-        drop((device, buffer));
+        std::mem::forget(held);
+        drop((device, stream, buffer));
         let silent = fake::log().is_empty();
         // SAFETY: ends the child without running what belongs to the parent.
         unsafe { _exit(i32::from(!refused) + 2 * i32::from(!silent)) };
     }
+    drop(held);
     let mut status = -1;
     // SAFETY: waits for the child that was just made.
     assert_eq!(unsafe { waitpid(child, &mut status, 0) }, child);
     assert_eq!(
         status, 0,
-        "exit code in the second byte: 1 not refused, 2 not silent"
+        "exit code in the second byte: 1 not refused, 2 not silent; a signal in the first: 14 hung"
     );
     assert!(device.bind().is_ok(), "the parent goes on");
 }

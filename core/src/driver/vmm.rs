@@ -288,6 +288,7 @@ impl GuardedMapping {
     }
 
     fn refuse_closed(&self, operation: &'static str) -> Result<()> {
+        fork::refuse()?;
         if !self.mapped {
             return Err(Error::Closed { what: operation });
         }
@@ -310,6 +311,7 @@ impl GuardedMapping {
     /// Unmaps, frees the addresses and releases the memory. After a failure what is left stays, and the next call goes on
     /// there; once all is given back, further calls do nothing.
     pub(crate) fn close(&mut self) -> Result<()> {
+        fork::refuse()?;
         if !self.mapped && self.reserved.is_none() && self.physical.is_none() {
             return Ok(());
         }

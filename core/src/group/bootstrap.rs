@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Instant;
 
 use super::rank::{Rank, list};
+use crate::driver::fork;
 
 /// The one thing that a group needs from its host: an ordered, bounded all-gather of small messages.
 ///
@@ -59,3 +60,8 @@ impl fmt::Display for BootstrapError {
 }
 
 impl Error for BootstrapError {}
+
+/// The error of an exchange in a forked child: locks, threads and connections are the parent's.
+pub(super) fn refuse_after_fork() -> Result<(), BootstrapError> {
+    fork::refuse().map_err(|error| BootstrapError::Other(error.to_string()))
+}

@@ -121,9 +121,7 @@ impl Group {
     /// Hands `payload` to every rank and returns all payloads in rank order. `what` names the step: ranks in different
     /// steps find out here instead of misreading each other.
     pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
-        if fork::forked() {
-            return Err(Error::Forked);
-        }
+        fork::refuse()?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = wire::Writer::new()
             .text(what)

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::bootstrap::{Bootstrap, BootstrapError};
+use super::bootstrap::{Bootstrap, BootstrapError, refuse_after_fork};
 use super::rank::Rank;
+use crate::driver::fork;
 
-/// In-process [`Bootstrap`], one value a rank. A member that is dropped wakes the others at once.
+/// In-process [`Bootstrap`], one value a rank. A member that is dropped wakes the others at once. In a forked child it gives
+/// errors.
 #[derive(Debug)]
 pub struct ThreadBootstrap {
     rank: Rank,
@@ -70,6 +72,7 @@ impl Round {
 impl ThreadBootstrap {
     /// The members of a group of `world` threads, in rank order.
     pub fn world(world: u32) -> Vec<Self> {
+        fork::watch();
         let size = world as usize;
         let meeting = Arc::new(Meeting {
             state: Mutex::new(State {
@@ -102,6 +105,7 @@ impl ThreadBootstrap {
 
 impl Bootstrap for ThreadBootstrap {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        refuse_after_fork()?;
         let me = self.rank.index();
         let mut state = self.lock();
         let number = state.next[me];
@@ -148,6 +152,10 @@ impl Bootstrap for ThreadBootstrap {
 
 impl Drop for ThreadBootstrap {
     fn drop(&mut self) {
+        // The others are the parent's threads, and one of them may have held the lock.
+        if fork::forked() {
+            return;
+        }
         let me = self.rank.index();
         self.lock().alive[me] = false;
         self.meeting.changed.notify_all();

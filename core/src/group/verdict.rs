@@ -2,6 +2,7 @@
 
 use super::wire::{Reader, Writer};
 use super::{Group, Rank};
+use crate::driver::fork;
 use crate::error::{Error, Result};
 
 const FINE: u64 = 0;
@@ -41,6 +42,7 @@ impl Group {
         phase: &'static str,
         result: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<Vec<Vec<u8>>> {
+        fork::refuse()?;
         let message = match &result {
             Ok(payload) => Writer::new().word(FINE).raw(payload),
             Err(error) => Writer::new().word(FAILED).text(cut(&error.to_string())),

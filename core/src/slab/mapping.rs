@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use super::kind::Kind;
 use super::range::Range;
-use crate::driver::{Device, vmm::GuardedMapping};
+use crate::driver::{Device, fork, vmm::GuardedMapping};
 use crate::error::{Error, Result};
 
 /// Device memory of one kind: one physical allocation, mapped whole between two unmapped guards of at least one granule,
@@ -29,6 +29,7 @@ impl<K: Kind> Mapping<K> {
     /// Gives the devices with these ordinals what this kind allows to peers. The own device keeps its right to everything;
     /// naming it changes nothing.
     pub fn grant(&self, ordinals: &[u32]) -> Result<()> {
+        fork::refuse()?;
         let own = self.device().ordinal();
         for &ordinal in ordinals.iter().filter(|&&ordinal| ordinal != own) {
             let access = K::PEERS.ok_or_else(|| Error::Refused {

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use rustix::net::Shutdown;
 
-use super::bootstrap::{Bootstrap, BootstrapError};
+use super::bootstrap::{Bootstrap, BootstrapError, refuse_after_fork};
 use super::rank::Rank;
 use crate::driver::fork;
 use crate::error::{Error, Result};
@@ -89,9 +89,7 @@ impl UnixBootstrap {
 
 impl Bootstrap for UnixBootstrap {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        if fork::forked() {
-            return Err(BootstrapError::Other(Error::Forked.to_string()));
-        }
+        refuse_after_fork()?;
         if bytes.len() > MAX_PART {
             return Err(BootstrapError::Other(format!(
                 "a message of {} bytes; at most {MAX_PART} are possible",

@@ -2,17 +2,24 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
+use slabfence::Error;
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::Stream;
-use slabfence::{Error, Result};
-use slabfence_tests::ranks::{Gather, Member};
+use slabfence_tests::ranks::Member;
 
 use super::Outcome;
+use super::attempts::Stage;
+use super::gate::{self, Gate};
+
+/// Seconds after which a child that hangs is killed.
+const WATCHDOG: u32 = 60;
 
 unsafe extern "C" {
     safe fn fork() -> i32;
+    safe fn alarm(seconds: u32) -> u32;
     safe fn _exit(code: i32) -> !;
 }
 
@@ -48,50 +55,95 @@ pub fn companion() -> Outcome {
     }
 }
 
-/// Forks; the child tries everything and ends, the parent goes on as if nothing had been.
+/// Forks inside a capture scope; the child tries everything and ends, the parent goes on as if nothing had been.
 pub fn try_everything(
     member: &Member,
     contract: &Contract,
     pool: &Pool,
     channel: &Channel,
-    stream: &Stream,
 ) -> Outcome {
-    let gather = Gather::new(member, contract, 2)?;
+    let stream = Stream::new(&member.device)?;
+    let mut stage = Stage::new(member, contract, pool, channel)?;
+    let scope = pool.capture("decode", &stream)?;
+    match fork_watched(&mut stage)? {
+        Some(mut wrong) => {
+            let left = scope.finish();
+            if !matches!(left, Err(Error::Forked)) {
+                wrong.push(format!("CaptureScope::finish in a forked child: {left:?}"));
+            }
+            Err(told(&wrong))
+        }
+        None => {
+            scope.finish()?;
+            stage.unchanged()
+        }
+    }
+}
+
+/// Forks while another thread holds what a pool is guarded by: in an exchange that waits for the peers, then with the pool's
+/// memory taken away in part. The pool is closed afterwards.
+pub fn try_while_held(
+    member: &Member,
+    contract: &Contract,
+    pool: &Arc<Pool>,
+    channel: &Channel,
+) -> Outcome {
+    let mut stage = Stage::new(member, contract, pool, channel)?;
+    let busy = |gate: &'static Gate, call: fn(&Pool) -> slabfence::Result<()>| {
+        let pool = Arc::clone(pool);
+        gate.shut();
+        let thread = thread::spawn(move || call(&pool));
+        gate.reached();
+        thread
+    };
+    let preparing = busy(&gate::EXCHANGE, |pool| pool.prepare(&["late"]));
+    try_beside(&mut stage, preparing, &gate::EXCHANGE)?;
+    pool.channel("late")?;
+    let closing = busy(&gate::UNMAP, Pool::close);
+    try_beside(&mut stage, closing, &gate::UNMAP)
+}
+
+fn try_beside(
+    stage: &mut Stage<'_>,
+    thread: JoinHandle<slabfence::Result<()>>,
+    gate: &Gate,
+) -> Outcome {
+    let tried = fork_watched(stage);
+    if let Ok(Some(wrong)) = &tried {
+        // The thread is the parent's.
+        std::mem::forget(thread);
+        return Err(told(wrong));
+    }
+    gate.open();
+    let ended = thread.join().map_err(|_| "a thread panicked")?;
+    tried?;
+    ended?;
+    stage.unchanged()
+}
+
+fn told(wrong: &[String]) -> Box<dyn std::error::Error> {
+    for words in wrong {
+        eprintln!("{words}");
+    }
+    let right = wrong.is_empty();
+    Box::new(Child { right })
+}
+
+/// Forks. In the child: what it could do, or what failed otherwise than it should. In the parent: nothing, once the child
+/// has ended well.
+fn fork_watched(stage: &mut Stage<'_>) -> Result<Option<Vec<String>>, Box<dyn std::error::Error>> {
     match fork() {
         -1 => Err("no fork".into()),
         0 => {
-            let soon = Instant::now() + Duration::from_secs(1);
-            let exchange = member.bootstrap.all_gather(b"child", soon);
-            let results: Vec<(&str, Result<()>)> = vec![
-                ("buffer", Gather::new(member, contract, 2).map(|_| ())),
-                ("input", gather.fill(0, 7)),
-                ("enqueue", gather.enqueue(channel, stream)),
-                ("capture", pool.capture("decode", stream).map(|_| ())),
-                ("wait", stream.synchronize()),
-                ("prepare", pool.prepare(&["x"])),
-                ("reset", pool.reset()),
-                ("close", pool.close()),
-                ("group", member.group.verdict("x", &Ok(()))),
-                ("pool", member.pool(contract).map(|_| ())),
-                ("bootstrap", exchange.map(|_| ()).map_err(Error::from)),
-            ];
-            let words = Error::Forked.to_string();
-            let mut right = true;
-            for (what, result) in results {
-                let said = result.as_ref().err().map(Error::to_string);
-                if !said.as_ref().is_some_and(|said| said.contains(&words)) {
-                    eprintln!("{what} in a forked child: {said:?}");
-                    right = false;
-                }
-            }
-            Err(Box::new(Child { right }))
+            alarm(WATCHDOG);
+            Ok(Some(stage.wrong()))
         }
         child => {
             let pid = rustix::process::Pid::from_raw(child);
             let options = rustix::process::WaitOptions::empty();
             let ended = rustix::process::waitpid(pid, options)?.ok_or("no child")?;
             match ended.1.exit_status() {
-                Some(0) => Ok(()),
+                Some(0) => Ok(None),
                 _ => Err(format!("the child ended with {:?}", ended.1).into()),
             }
         }

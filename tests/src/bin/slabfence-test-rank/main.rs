@@ -1,7 +1,9 @@
 //! One rank of a multi-process test: `slabfence-test-rank SCENARIO FOLDER RANK WORLD`. Prints what the scenario is about,
 //! and last whether anything is left.
 
+mod attempts;
 mod forked;
+mod gate;
 mod part;
 mod scenario;
 mod stand;

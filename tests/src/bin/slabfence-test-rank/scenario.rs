@@ -14,6 +14,7 @@ use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::forked;
+use super::gate::{self, Gated};
 use super::part::Part;
 use super::stand::{self, Standing};
 use super::{Outcome, PATIENCE};
@@ -26,7 +27,7 @@ unsafe extern "C" {
 }
 
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
-    let driver = Driver::from_api(machine.api()?)?;
+    let driver = Driver::from_api(gate::gated(machine.api()?))?;
     let mut bootstrap: Arc<dyn Bootstrap> = Arc::new(bootstrap);
     let group = |bootstrap: &Arc<dyn Bootstrap>| -> slabfence::Result<Group> {
         let group = Group::new(Arc::clone(bootstrap), Rank(part.rank), part.world)?;
@@ -50,6 +51,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
             stand::until_killed();
         }
         "absent" if part.is_victim() => stand::until_killed(),
+        "fork" => bootstrap = Arc::new(Gated(bootstrap)),
         "paused" => stand::until_told()?,
         "full" if part.is_victim() => fill_up()?,
         _ => {}
@@ -61,6 +63,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     };
     let contract = contract(part);
     let (pool, channel) = member.channel(&contract, "decode")?;
+    let pool = Arc::new(pool);
     member.group.verdict("all are set up", &Ok(()))?;
     let stream = Stream::new(&member.device)?;
     round(&member, &contract, &channel, &stream, 0)?;
@@ -68,7 +71,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "die-mid-run" | "die-in-operation" => {
             return bereaved(part, &member, &contract, &pool, &channel, &stream);
         }
-        "fork" => forked::try_everything(&member, &contract, &pool, &channel, &stream)?,
+        "fork" => forked::try_everything(&member, &contract, &pool, &channel)?,
         "push" | "pull" => {
             let block = captured(&member, &contract, &pool, "decode")?;
             check(machine, &block, part.rank, part.world, contract.transport);
@@ -80,6 +83,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     }
     pool.reset()?;
     round(&member, &contract, &channel, &stream, ROUNDS)?;
+    if part.name == "fork" {
+        forked::try_while_held(&member, &contract, &pool, &channel)?;
+    }
     pool.close()?;
     if part.name == "die-after" {
         match part.is_victim() {
