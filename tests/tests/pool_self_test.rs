@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use slabfence::channel::{Contract, Part};
@@ -28,8 +28,15 @@ thread_local! {
     static BROKEN: Cell<Broken> = const { Cell::new(Broken::Nothing) };
 }
 
-static LAUNCH: OnceLock<pfn::cuLaunchKernel> = OnceLock::new();
-static UPLOAD: OnceLock<pfn::cuMemcpyHtoDAsync> = OnceLock::new();
+/// The functions of the machine whose turn it is: those of another are another's.
+static LAUNCH: Mutex<Option<pfn::cuLaunchKernel>> = Mutex::new(None);
+static UPLOAD: Mutex<Option<pfn::cuMemcpyHtoDAsync>> = Mutex::new(None);
+static TURN: Mutex<()> = Mutex::new(());
+
+fn original<F: Copy>(of: &Mutex<Option<F>>) -> F {
+    let function = *of.lock().unwrap_or_else(PoisonError::into_inner);
+    function.expect("set before the table is used")
+}
 
 unsafe extern "C" fn launch(
     function: CUfunction,
@@ -48,7 +55,7 @@ unsafe extern "C" fn launch(
     if BROKEN.get() == Broken::Launches && block_x > 32 {
         return CUresult::CUDA_SUCCESS;
     }
-    let original = LAUNCH.get().expect("set before the table is used");
+    let original = original(&LAUNCH);
     // SAFETY: the caller's arguments, handed on as they are.
     unsafe {
         original(
@@ -64,7 +71,7 @@ unsafe extern "C" fn upload(
     bytes: usize,
     stream: CUstream,
 ) -> CUresult {
-    let original = UPLOAD.get().expect("set before the table is used");
+    let original = original(&UPLOAD);
     if BROKEN.get() != Broken::Uploads(bytes) {
         // SAFETY: as above.
         return unsafe { original(to, from, bytes, stream) };
@@ -77,11 +84,9 @@ unsafe extern "C" fn upload(
 }
 
 fn intercepted(mut api: Api) -> Api {
-    let original = api.cuLaunchKernel;
-    LAUNCH.get_or_init(|| original);
+    *LAUNCH.lock().unwrap_or_else(PoisonError::into_inner) = Some(api.cuLaunchKernel);
     api.cuLaunchKernel = launch;
-    let original = api.cuMemcpyHtoDAsync.expect("a whole table");
-    UPLOAD.get_or_init(|| original);
+    *UPLOAD.lock().unwrap_or_else(PoisonError::into_inner) = api.cuMemcpyHtoDAsync;
     api.cuMemcpyHtoDAsync = Some(upload);
     api
 }
@@ -102,6 +107,7 @@ fn contract(transport: Transport, fail: Duration) -> Contract {
 
 /// Creates a pool on two ranks, of which rank 1 is broken so. What every rank learns.
 fn errors(broken: Broken, transport: Transport, fail: Duration) -> [String; 2] {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = Machine::new(Profile::named("h200-nvlink").expect("a profile"), 2);
     let machine = machine.expect("a machine");
     let driver = Driver::from_api(intercepted(machine.api().expect("its table")));
