@@ -4,6 +4,7 @@ mod bench;
 mod decode;
 mod driver;
 mod failure;
+mod files;
 mod litmus;
 mod numbers;
 mod processes;

@@ -30,10 +30,8 @@ use workload::Workload;
 use crate::driver::{self, Opened, Wish};
 use crate::failure::{Failure, RankError};
 use crate::processes::{self, child::Meeting};
-use crate::ranks::on_threads;
-
-/// Ranks of a group.
-const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
+use crate::files;
+use crate::ranks::{self, on_threads};
 
 /// Takes part in another process's run as one of its ranks.
 pub fn take_part(args: &DecodeArgs, meeting: &Meeting<'_>) -> Result<Vec<BatchResult>, RankError> {
@@ -88,11 +86,7 @@ fn open(args: &DecodeArgs, data: &Workload) -> Result<Opened, Failure> {
 
 /// Refuses numbers that nothing can be done with.
 fn check(args: &DecodeArgs) -> Result<(), Failure> {
-    if let Some(ranks) = args.ranks.filter(|ranks| !RANKS.contains(ranks)) {
-        return Err(Failure::Use(format!(
-            "--ranks {ranks}: a group has 2 to 16 ranks"
-        )));
-    }
+    ranks::check(args.ranks)?;
     let counts = [
         ("--context", args.context),
         ("--layers", args.layers),
@@ -109,10 +103,10 @@ fn check(args: &DecodeArgs) -> Result<(), Failure> {
             if let Some(path) = &args.dump_graph {
                 dump::check(path)?;
             }
-            match &args.output {
-                Some(path) => output::check("--output", path),
-                None => Ok(()),
-            }
+            let dump = args.dump_graph.as_deref().map(|path| (dump::OPTION, path));
+            let output = args.output.as_deref().map(|path| ("--output", path));
+            let outputs: Vec<_> = dump.into_iter().chain(output).collect();
+            files::check(&outputs, &args.input)
         }
     }
 }

@@ -41,6 +41,12 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
+fn one_device_is_too_few_for_a_group() {
+    let words = "a group has at least 2 ranks, and there is 1 device: ask for more devices";
+    Run::refused(&["--devices", "1"], words);
+}
+
+#[test]
 fn files_that_are_no_attention_data_are_refused() {
     let folder = Folder::new("bad-files");
     let whole = Data::small().bytes();

@@ -8,5 +8,6 @@ mod embed;
 mod files;
 mod linkage;
 mod litmus;
+mod outputs;
 mod processes;
 mod run;
