@@ -1,7 +1,7 @@
 //! Files that the user names.
 
-use std::fs::Permissions;
-use std::io::{self, Write};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,34 @@ pub fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.persist(path)?;
     Ok(())
+}
+
+/// The bytes of a plain file: others may have no end, or keep the reader waiting.
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let failed = |error: io::Error| format!("cannot be read: {error}");
+    // Before it is opened, for to open a FIFO is to wait.
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err("cannot be read: that is no plain file".to_owned());
+    }
+    let file = File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    let large = || format!("cannot be read: that is larger than {} MiB", most >> 20);
+    if length > most {
+        return Err(large());
+    }
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(length as usize)
+        .map_err(|_| format!("cannot be read: no memory for {length} bytes"))?;
+    // It may grow meanwhile, and a file of the kernel's has no length at all.
+    let read = file
+        .take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    match read as u64 > most {
+        true => Err(large()),
+        false => Ok(bytes),
+    }
 }
 
 /// Whether the file can be written, by the file that [`store`] begins with.
