@@ -58,7 +58,7 @@ pub struct Wish {
 }
 
 /// Ranks where nothing says otherwise.
-const DEFAULT_RANKS: u32 = 4;
+pub const DEFAULT_RANKS: u32 = 4;
 
 /// How long an emulated driver may take to let go of what graphs held.
 const SETTLING: Duration = Duration::from_secs(2);

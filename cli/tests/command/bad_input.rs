@@ -41,6 +41,20 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
+fn made_data_that_no_memory_holds_are_refused_with_what_fits() {
+    let most = usize::MAX.to_string();
+    for keys in ["1000000000000", &most] {
+        let args = ["--model", "glm-5.2", "--context", keys];
+        Run::refused(
+            &args,
+            &format!("--context {keys}, --batch 1: the made data"),
+        );
+    }
+    let args = ["--model", "glm-5.2", "--batch", "4294967295"];
+    Run::refused(&args, "at most 0 keys do");
+}
+
+#[test]
 fn one_device_is_too_few_for_a_group() {
     let words = "a group has at least 2 ranks, and there is 1 device: ask for more devices";
     Run::refused(&["--devices", "1"], words);
