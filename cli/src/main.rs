@@ -61,6 +61,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// Says something on standard error. Not by `eprintln!`, which panics where nobody can be told.
+fn complain(words: &str) {
+    let _ = writeln!(std::io::stderr(), "slabfence: {words}");
+}
+
 /// Prints what came of a command, and gives its exit status.
 fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: bool) -> ExitCode {
     let (text, code) = match &outcome {
@@ -72,7 +77,7 @@ fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: boo
             (Some(text), ExitCode::from(u8::from(!ok)))
         }
         Err(failure) => {
-            eprintln!("slabfence: {failure}");
+            complain(&format!("{failure}"));
             let object = || serde_json::json!({ "ok": false, "error": failure.to_string() });
             (json.then(|| object().to_string()), failure.exit_code())
         }
@@ -80,7 +85,7 @@ fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: boo
     // Not `println!`, which panics on a full disk or a closed pipe.
     match text.map(|text| writeln!(std::io::stdout(), "{text}")) {
         Some(Err(error)) => {
-            eprintln!("slabfence: standard output cannot be written: {error}");
+            complain(&format!("standard output cannot be written: {error}"));
             ExitCode::FAILURE
         }
         Some(Ok(())) | None => code,

@@ -162,6 +162,16 @@ fn results_that_cannot_be_written_down_end_the_run_in_words() {
 }
 
 #[test]
+fn an_error_that_cannot_be_told_leaves_its_status() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let run = Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        .args(["decode", "--ranks", "1"])
+        .stderr(full.unwrap())
+        .status();
+    assert_eq!(run.expect("the binary runs").code(), Some(2));
+}
+
+#[test]
 fn a_folder_in_which_the_ranks_cannot_meet_is_refused() {
     let folder = Folder::new("nowhere");
     for there in [&folder.path("absent")[..], "/proc/self/task"] {
