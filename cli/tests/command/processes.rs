@@ -1,6 +1,7 @@
 //! Ranks as processes: what ends when something is killed, and what is left.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -169,6 +170,32 @@ fn an_error_that_cannot_be_told_leaves_its_status() {
         .stderr(full.unwrap())
         .status();
     assert_eq!(run.expect("the binary runs").code(), Some(2));
+}
+
+#[test]
+fn a_signal_before_the_ranks_have_met_leaves_no_folder() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let endless = Endless::new(&format!("signal-{}", signal.as_raw()));
+        let mut run = until("held before its ranks met", || {
+            let mut run = endless.start();
+            // Nobody meets a rank that is stopped. It may have been too fast.
+            kill_process(process_of(&run, 1), Signal::STOP).unwrap();
+            if !endless.ranks.names().is_empty() {
+                return Some(run);
+            }
+            run.kill().unwrap();
+            run.wait().unwrap();
+            None
+        });
+        let all = processes_of(&run);
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        let ended = until("ended", || run.try_wait().unwrap());
+        assert_eq!(ended.signal(), Some(signal.as_raw()));
+        assert_eq!(endless.ranks.names(), [""; 0]);
+        until("gone", || {
+            (!all.iter().any(|&process| is_alive(process))).then_some(())
+        });
+    }
 }
 
 #[test]
