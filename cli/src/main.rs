@@ -5,6 +5,7 @@ mod decode;
 mod driver;
 mod failure;
 mod files;
+mod graph;
 mod litmus;
 mod numbers;
 mod processes;
@@ -34,6 +35,7 @@ struct Cli {
 enum Command {
     Decode(Box<decode::DecodeArgs>),
     Bench(Box<bench::BenchArgs>),
+    Graph(graph::GraphArgs),
     Litmus(litmus::LitmusArgs),
 }
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
             let outcome = bench::run(&args).map(|report| (report.ok, report));
             finish(outcome, args.json)
         }
+        Command::Graph(args) => graph::run(&args),
         Command::Litmus(args) => {
             let outcome = litmus::run(&args).map(|report| (report.ok(), report));
             finish(outcome, args.json)
@@ -77,17 +80,25 @@ fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: boo
             (Some(text), ExitCode::from(u8::from(!ok)))
         }
         Err(failure) => {
-            complain(&format!("{failure}"));
+            complain(&failure.to_string());
             let object = || serde_json::json!({ "ok": false, "error": failure.to_string() });
             (json.then(|| object().to_string()), failure.exit_code())
         }
     };
-    // Not `println!`, which panics on a full disk or a closed pipe.
-    match text.map(|text| writeln!(std::io::stdout(), "{text}")) {
-        Some(Err(error)) => {
+    match text {
+        Some(text) => print(&text, code),
+        None => code,
+    }
+}
+
+/// Prints, and gives the exit status, which is another one where nothing can be printed. Not `println!`, which panics on a
+/// full disk or a closed pipe.
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    match writeln!(std::io::stdout(), "{text}") {
+        Ok(()) => code,
+        Err(error) => {
             complain(&format!("standard output cannot be written: {error}"));
             ExitCode::FAILURE
         }
-        Some(Ok(())) | None => code,
     }
 }

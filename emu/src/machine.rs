@@ -209,7 +209,7 @@ impl std::error::Error for MachineError {}
 /// An emulated machine in this process. It runs until it is dropped.
 ///
 /// After the drop its function tables answer `CUDA_ERROR_DEINITIALIZED`. A process has places for a few machines: a place
-/// is free again when the machine and all its function tables are dropped.
+/// is free again when the machine and all its function tables are dropped; its memory stays until then.
 ///
 /// In a forked child of its process a machine has no threads: its driver must not be called there, and its drop does
 /// nothing.
@@ -318,7 +318,7 @@ impl Drop for Machine {
                 log::error!("emulator: a thread of the machine panicked");
             }
         }
-        self.lease.leave();
+        self.lease.leave(&self.shared);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Driver functions carry no argument that says whose they are, so every function exists once per slot.
 
 use std::cell::{Cell, RefCell};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,8 +29,11 @@ enum Slot {
     Unused,
     Free,
     Taken(Arc<Shared>),
-    /// The machine is gone, but somebody can still call its functions: another machine here would get the calls.
-    Left,
+    /// The machine is gone, but somebody can still call its functions: another machine here would get the calls. Who can
+    /// call them may have page-locked memory of it, too, so that stays where it is.
+    Left {
+        _memory: Arc<Shared>,
+    },
 }
 
 static SLOTS: Mutex<[Slot; COUNT]> = Mutex::new([const { Slot::Unused }; COUNT]);
@@ -62,8 +66,10 @@ impl Lease {
     }
 
     /// The machine goes: from now on the slot's functions answer that it is gone.
-    pub(crate) fn leave(&self) {
-        slots()[self.index] = Slot::Left;
+    pub(crate) fn leave(&self, shared: &Arc<Shared>) {
+        slots()[self.index] = Slot::Left {
+            _memory: Arc::clone(shared),
+        };
     }
 }
 
@@ -72,7 +78,8 @@ impl Drop for Lease {
         if self.process != std::process::id() {
             return;
         }
-        slots()[self.index] = Slot::Free;
+        // Dropped when the list is no longer locked.
+        let _left = mem::replace(&mut slots()[self.index], Slot::Free);
         FREED.notify_one();
     }
 }
@@ -172,7 +179,7 @@ pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status)
     let shared = match &slots()[index] {
         Slot::Taken(shared) => shared.clone(),
         Slot::Unused => return Code::NOT_INITIALIZED.0,
-        Slot::Free | Slot::Left => return Code::DEINITIALIZED.0,
+        Slot::Free | Slot::Left { .. } => return Code::DEINITIALIZED.0,
     };
     if CALLS_BACK.get() {
         shared

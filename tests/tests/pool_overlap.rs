@@ -26,7 +26,7 @@ fn two_operations_of_a_channel_on_two_streams_are_found_to_overlap() {
             gather.fill(member.rank(), 0).unwrap();
         }
         let probe = Probe::new(&member.device).unwrap();
-        let verdict = || split_verdict(probe.peek(channel.verdict().raw()).unwrap());
+        let verdict = || split_verdict(probe.peek(channel.verdict().unwrap().raw()).unwrap());
         assert_eq!(verdict(), None);
         if member.rank() == 0 {
             // The first waits for rank 1, which does not come before the second has started.

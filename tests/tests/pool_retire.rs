@@ -104,7 +104,16 @@ fn the_next_channel_gets_the_ranges_and_begins_above_all_that_they_have_seen() {
         let refused = words(host.gather.enqueue(&a, &host.stream));
         assert!(refused.contains("channel 'a' was retired"), "{refused}");
         assert!(a.fault().is_err() && again.fault().unwrap().is_none());
+        // Its word is the other channel's by now.
+        assert!(a.verdict().is_err() && again.verdict().is_ok());
         host.pool.close().unwrap();
+        for closed in [
+            again.verdict().map(drop),
+            again.fault().map(drop),
+            again.warning().map(drop),
+        ] {
+            assert!(matches!(closed, Err(Error::Closed { .. })), "{closed:?}");
+        }
     });
     drop(driver);
     assert_eq!(machine.live(), Live::default());

@@ -100,3 +100,18 @@ fn announced_ranges_are_known_by_kind_until_the_arena_is_closed() {
     arena.close().unwrap();
     assert_eq!(machine.live().announced, 0);
 }
+
+#[test]
+fn what_is_asked_of_a_pool_after_its_machine_is_answered_and_crashes_nothing() {
+    let (machine, driver) = machine(2);
+    let contract = slabfence::channel::Contract::new(4, 64, 64, 8);
+    let kept = slabfence_tests::ranks::on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract, "a").unwrap();
+        (pool, channel)
+    });
+    drop(machine);
+    for (pool, channel) in &kept {
+        assert_eq!(pool.health().unwrap(), slabfence::health::Health::Healthy);
+        assert!(channel.fault().unwrap().is_none());
+    }
+}

@@ -240,7 +240,8 @@ impl<'a> Bench<'a> {
         graph?.instantiate()
     }
 
-    /// Microseconds an operation of each replay, by events around it. The ranks start each replay together.
+    /// Microseconds an operation of each replay, by events around it. The replays follow one another, and each operation
+    /// keeps the ranks together.
     fn replays(&self, exec: &mut GraphExec, replays: u32) -> Result<Vec<f64>> {
         let device = self.pool.device();
         for _ in 0..WARM_UP {

@@ -80,7 +80,7 @@ impl fmt::Display for Report {
         } else {
             writeln!(
                 f,
-                "times       µs, slowest rank; graph: one of {} operations, {} replays back to back; alone: the same, each replay from rest; blocking: call to end, one at a time",
+                "times       µs, slowest rank; graph: one of {} operations, {} replays back to back; alone: the same, each replay from rest, of the rank that began last; blocking: call to end, one at a time",
                 self.operations_in_graph, self.replays
             )?;
         }
@@ -131,7 +131,8 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Our rows beside the peers': µs of one operation in a graph, and how many times ours that is; back to back, then alone.
+    /// Our rows beside the peers': µs of one operation in a graph, and how many times ours that is; back to back,
+    /// then alone, then of one that the host waits for.
     fn compare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for note in &self.peers.notes {
             writeln!(f, "peers       {note}")?;
@@ -144,7 +145,7 @@ impl Report {
             for peer in self.peers.rows.iter().filter(same) {
                 writeln!(
                     f,
-                    "{:<8}{:<6}{:>5}{:>8.2}  {:<44}{:>8.2}{:>7.2}x  alone {:>6.2}{:>8.2}{:>7.2}x{}",
+                    "{:<8}{:<6}{:>5}{:>8.2}  {:<44}{:>8.2}{:>7.2}x  alone {:>6.2}{:>8.2}{:>7.2}x{}{}",
                     row.operation,
                     row.transport,
                     row.batch,
@@ -155,10 +156,24 @@ impl Report {
                     own_alone.median,
                     peer.alone.median,
                     peer.alone.median / own_alone.median,
+                    waited_for(row.blocking, peer.blocking),
                     if peer.right { "" } else { "  WRONG" }
                 )?;
             }
         }
         Ok(())
+    }
+}
+
+/// The end of a comparison: both times of an operation that the host waits for, and their ratio.
+fn waited_for(own: Option<Summary>, peer: Option<Summary>) -> String {
+    match (own, peer) {
+        (Some(own), Some(peer)) => format!(
+            "  blocking {:>6.2}{:>8.2}{:>7.2}x",
+            own.median,
+            peer.median,
+            peer.median / own.median
+        ),
+        _ => String::new(),
     }
 }

@@ -69,6 +69,11 @@ fn inputs_without_an_end_are_refused() {
     for path in [&fifo[..], "/dev/zero"] {
         let words = format!("{path}: cannot be read: that is no plain file");
         Run::refused(&["--input", path], &words);
+        let run = Run::with(&["graph", "dump", path]);
+        assert_eq!(
+            (run.code, run.err),
+            (Some(2), format!("slabfence: {words}\n"))
+        );
         let run = Run::with(&["litmus", path]);
         let said = format!("slabfence: {path}: that is no plain file\n");
         assert_eq!((run.code, run.err), (Some(2), said));

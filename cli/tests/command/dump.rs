@@ -138,3 +138,26 @@ fn the_page_shows_the_dump_of_three_layers() {
         );
     }
 }
+
+#[test]
+fn a_dump_is_printed_in_every_form_and_anything_else_is_refused() {
+    let folder = Folder::new("dump-print");
+    let json = dumped(&folder, "graph.json");
+    let dump = Dump::from_json(&json).expect("a dump");
+    let path = folder.path("graph.json");
+    let printed = |format: &str| {
+        let run = Run::with(&["graph", "dump", &path, "--format", format]);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        run.out
+    };
+    assert_eq!(printed("text").trim_end(), dump.to_string().trim_end());
+    assert_eq!(printed("dot").trim_end(), dump.to_dot().trim_end());
+    assert_eq!(printed("json").trim_end(), json.trim_end());
+    let missing = Run::with(&["graph", "dump", &folder.path("none.json")]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.err.contains("none.json"), "{}", missing.err);
+    std::fs::write(&path, json.replacen("\"schema\": 1", "\"schema\": 99", 1)).expect("a file");
+    let other = Run::with(&["graph", "dump", &path]);
+    assert_eq!(other.code, Some(2), "{}", other.out);
+    assert!(other.err.contains("99"), "{}", other.err);
+}

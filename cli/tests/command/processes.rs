@@ -176,13 +176,15 @@ fn an_error_that_cannot_be_told_leaves_its_status() {
 fn a_signal_before_the_ranks_have_met_leaves_no_folder() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let endless = Endless::new(&format!("signal-{}", signal.as_raw()));
-        let mut run = until("held before its ranks met", || {
+        let (mut run, stopped) = until("held before its ranks met", || {
             let mut run = endless.start();
             // Nobody meets a rank that is stopped. It may have been too fast.
-            kill_process(process_of(&run, 1), Signal::STOP).unwrap();
+            let second = process_of(&run, 1);
+            kill_process(second, Signal::STOP).unwrap();
             if !endless.ranks.names().is_empty() {
-                return Some(run);
+                return Some((run, second));
             }
+            kill_process(second, Signal::CONT).unwrap();
             run.kill().unwrap();
             run.wait().unwrap();
             None
@@ -192,6 +194,8 @@ fn a_signal_before_the_ranks_have_met_leaves_no_folder() {
         let ended = until("ended", || run.try_wait().unwrap());
         assert_eq!(ended.signal(), Some(signal.as_raw()));
         assert_eq!(endless.ranks.names(), [""; 0]);
+        // It may have been stopped before it was tied to the run; then it finds the run ended. Else it has gone already.
+        let _ = kill_process(stopped, Signal::CONT);
         until("gone", || {
             (!all.iter().any(|&process| is_alive(process))).then_some(())
         });

@@ -70,6 +70,16 @@ impl Channel {
         &self.pool
     }
 
+    /// Refuses a channel that is retired or whose pool is closed. One of a pool that can only be closed may still be asked
+    /// what happened.
+    fn require_there(&self, operation: &'static str) -> Result<()> {
+        self.lane.require_live(operation)?;
+        match self.pool.is_closed() {
+            true => Err(Error::Closed { what: operation }),
+            false => Ok(()),
+        }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.lane.name
@@ -78,20 +88,22 @@ impl Channel {
     /// Address of the channel's verdict on this rank, a `u64` in memory of its device that only our kernels write: zero, or
     /// what [`split_verdict`](crate::layout::split_verdict) takes apart, of the first failure since the last reset. Set before
     /// the kernel that failed ends, so what follows an operation in its stream or graph can copy it or depend on it. Valid
-    /// until the pool is closed or the channel retired.
-    pub fn verdict(&self) -> DevicePtr {
-        DevicePtr::from_raw(self.lane.header.local + offset_of!(LocalBlock, status) as u64)
+    /// until the pool is closed or the channel retired, and not given afterwards.
+    pub fn verdict(&self) -> Result<DevicePtr> {
+        self.require_there("Channel::verdict")?;
+        let word = self.lane.header.local + offset_of!(LocalBlock, status) as u64;
+        Ok(DevicePtr::from_raw(word))
     }
 
     /// The record of the channel's first failed operation since the last reset, if one failed on this rank.
     pub fn fault(&self) -> Result<Option<FaultReport>> {
-        self.lane.require_live("Channel::fault")?;
+        self.require_there("Channel::fault")?;
         self.pool.report(&self.lane, Slip::Fault)
     }
 
     /// The record of the channel's latest wait past the warning limit since the last reset, if there was one.
     pub fn warning(&self) -> Result<Option<FaultReport>> {
-        self.lane.require_live("Channel::warning")?;
+        self.require_there("Channel::warning")?;
         self.pool.report(&self.lane, Slip::Warning)
     }
 }

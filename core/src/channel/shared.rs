@@ -70,6 +70,11 @@ impl Shared {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether its memory is given back.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.read().phase, Phase::Closed)
+    }
+
     pub(super) fn turn(&self) -> Turn<'_> {
         let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         Turn {
