@@ -58,7 +58,7 @@ pub struct Wish {
 }
 
 /// Ranks where nothing says otherwise.
-const DEFAULT_RANKS: u32 = 4;
+pub const DEFAULT_RANKS: u32 = 4;
 
 /// How long an emulated driver may take to let go of what graphs held.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -214,7 +214,10 @@ fn ranks_on(wish: &Wish, there: u32) -> Result<u32, Failure> {
         None => (2..=there.min(DEFAULT_RANKS))
             .rev()
             .find(|ranks| wish.heads.is_multiple_of(*ranks as usize))
-            .ok_or_else(|| too_few(2)),
+            .ok_or_else(|| match there {
+                1 => Failure::Use("a group has at least 2 ranks, and there is 1 device: ask for more devices, or, for tests, allow several ranks on one with --oversubscribe".to_owned()),
+                _ => Failure::Use(format!("{} heads cannot be divided among 2 to {} ranks", wish.heads, there.min(DEFAULT_RANKS))),
+            }),
     }
 }
 

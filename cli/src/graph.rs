@@ -1,6 +1,5 @@
 //! `slabfence graph`: dumps of graphs that were written down.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +7,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use slabfence::graph::Dump;
 
 use crate::failure::Failure;
+use crate::files;
+
+/// Largest file: far beyond the dump of any graph that can be captured.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Looks at graphs that were written down as JSON, by `decode --dump-graph FILE.json` or by a host with `Dump::to_json`.
 ///
@@ -50,7 +53,7 @@ pub fn run(args: &GraphArgs) -> ExitCode {
     match dump(args) {
         Ok(text) => crate::print(text.trim_end(), ExitCode::SUCCESS),
         Err(failure) => {
-            eprintln!("slabfence: {failure}");
+            crate::complain(&failure.to_string());
             failure.exit_code()
         }
     }
@@ -58,7 +61,8 @@ pub fn run(args: &GraphArgs) -> ExitCode {
 
 fn dump(args: &DumpArgs) -> Result<String, Failure> {
     let refuse = |why: String| Failure::Use(format!("{}: {why}", args.file.display()));
-    let text = fs::read_to_string(&args.file).map_err(|error| refuse(error.to_string()))?;
+    let bytes = files::read(&args.file, MOST_BYTES).map_err(refuse)?;
+    let text = String::from_utf8(bytes).map_err(|error| refuse(error.to_string()))?;
     let dump = Dump::from_json(&text).map_err(|error| refuse(error.to_string()))?;
     Ok(match args.format {
         Form::Text => dump.to_string(),

@@ -5,6 +5,7 @@ mod check;
 mod decode;
 mod driver;
 mod failure;
+mod files;
 mod graph;
 mod litmus;
 mod numbers;
@@ -75,6 +76,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// Says something on standard error. Not by `eprintln!`, which panics where nobody can be told.
+fn complain(words: &str) {
+    let _ = writeln!(std::io::stderr(), "slabfence: {words}");
+}
+
 /// Prints what came of a command, and gives its exit status.
 fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: bool) -> ExitCode {
     let (text, code) = match &outcome {
@@ -86,7 +92,7 @@ fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: boo
             (Some(text), ExitCode::from(u8::from(!ok)))
         }
         Err(failure) => {
-            eprintln!("slabfence: {failure}");
+            complain(&failure.to_string());
             let object = || serde_json::json!({ "ok": false, "error": failure.to_string() });
             (json.then(|| object().to_string()), failure.exit_code())
         }
@@ -103,7 +109,7 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     match writeln!(std::io::stdout(), "{text}") {
         Ok(()) => code,
         Err(error) => {
-            eprintln!("slabfence: standard output cannot be written: {error}");
+            complain(&format!("standard output cannot be written: {error}"));
             ExitCode::FAILURE
         }
     }

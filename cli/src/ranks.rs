@@ -1,15 +1,29 @@
-//! Ranks as threads of this process.
+//! How many ranks there are, and ranks as threads of this process.
 
 use std::any::Any;
+use std::ops::RangeInclusive;
 use std::thread;
 
 use slabfence::Result;
 use slabfence::group::ThreadBootstrap;
 
-use crate::failure::RankError;
+use crate::failure::{Failure, RankError};
+
+/// Ranks of a group.
+const RANKS: RangeInclusive<u32> = 2..=16;
 
 /// What came of every rank: results by rank, or the errors of the ranks that failed.
 pub type Outcomes<T> = Result<Vec<T>, Vec<(usize, RankError)>>;
+
+/// Refuses a number of ranks that no group has.
+pub fn check(ranks: Option<u32>) -> Result<(), Failure> {
+    match ranks.filter(|ranks| !RANKS.contains(ranks)) {
+        Some(ranks) => Err(Failure::Use(format!(
+            "--ranks {ranks}: a group has 2 to 16 ranks"
+        ))),
+        None => Ok(()),
+    }
+}
 
 /// Runs `body` once a rank, each on a thread of its own with its member of the group and the ordinal of its device.
 /// Results by rank.

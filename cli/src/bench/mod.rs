@@ -9,7 +9,6 @@ mod rank;
 mod report;
 mod series;
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use slabfence::layout::Transport;
 pub use args::BenchArgs;
 use args::Operation;
 use data::Shape;
-use peers::{Call, Peers, Scratch};
+use peers::{Call, Peers};
 pub use rank::Measured;
 use rank::{Case, OPERATIONS, Plan};
 use report::{Report, Row};
@@ -28,11 +27,15 @@ use series::{Summary, of_the_last, over_ranks};
 use crate::decode::TransportName;
 use crate::driver::{self, Opened, Wish};
 use crate::failure::{Failure, RankError};
+use crate::files;
 use crate::processes::{self, child::Meeting};
-use crate::ranks::on_threads;
+use crate::ranks::{self, on_threads};
 
 /// Bytes of an element (bf16).
 const ELEMENT: usize = 2;
+/// Options that name files.
+const JSON_FILE: &str = "--json-file";
+const SVG: &str = "--svg";
 /// Bytes of a row of the floor, the fewest that an operation takes.
 const FLOOR_ROW: usize = 16;
 
@@ -43,8 +46,18 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
             "--batch and --replays: must be at least 1".to_owned(),
         ));
     }
+    ranks::check(args.ranks)?;
+    let json = args.json_file.as_deref().map(|path| (JSON_FILE, path));
+    let svg = args.svg.as_deref().map(|path| (SVG, path));
+    files::check(&json.into_iter().chain(svg).collect::<Vec<_>>(), &[])?;
     let opened = open(args)?;
     let emulated = opened.driver.is_emulated();
+    if args.svg.is_some() && emulated {
+        return Err(Failure::Use(
+            "--svg: nothing is timed on the emulated machine, so there is nothing to draw"
+                .to_owned(),
+        ));
+    }
     if args.peers.is_some() && emulated {
         return Err(Failure::Use(
             "--peers: nothing is timed on the emulated machine, so there is nothing to compare"
@@ -58,17 +71,20 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
     }
     if let Some(path) = &args.json_file {
         let json = serde_json::json!(report).to_string();
-        fs::write(path, json)
-            .map_err(|error| Failure::Use(format!("--json-file {}: {error}", path.display())))?;
+        store(JSON_FILE, path, &json)?;
     }
     if let Some(path) = &args.svg {
         let svg = plot::draw(&report).ok_or_else(|| {
             Failure::Use("--svg: nothing was timed, so there is nothing to draw".to_owned())
         })?;
-        fs::write(path, svg)
-            .map_err(|error| Failure::Use(format!("--svg {}: {error}", path.display())))?;
+        store(SVG, path, &svg)?;
     }
     Ok(report)
+}
+
+fn store(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    let stored = files::store(path, text.as_bytes());
+    stored.map_err(|error| Failure::Fault(format!("{option} {}: {error}", path.display())))
 }
 
 /// Takes part in another process's run as one of its ranks. Results by transport and case.
@@ -164,7 +180,11 @@ fn measured(args: &BenchArgs, opened: &Opened) -> Result<Report, Failure> {
 }
 
 fn compared(args: &BenchArgs, program: &Path, ranks: usize) -> Result<Peers, Failure> {
-    let scratch = Scratch::new();
+    // Under a name that nobody can have laid a link under, and gone with its owner.
+    let scratch = tempfile::Builder::new()
+        .suffix(".safetensors")
+        .tempfile()
+        .map_err(|error| Failure::Fault(format!("no file for the inputs of --peers: {error}")))?;
     inputs::write(scratch.path(), &cases(args, ranks), args.seed)?;
     peers::run(&Call {
         program,

@@ -4,7 +4,7 @@
 //! --operations N --replays N` (see [`inputs`](super::inputs) for the file), and writes one JSON object a line to its standard output:
 //! a [`Line::Times`] for each operation of a library and batch size, and a [`Line::Note`] for whatever a reader must know.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -135,30 +135,6 @@ fn told(text: &str) -> Result<Peers, String> {
         }
     }
     Ok(peers)
-}
-
-/// A file that goes with its owner.
-#[derive(Debug)]
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// A place for a file that is not there yet.
-    pub fn new() -> Self {
-        let name = format!("slabfence-bench-{}.safetensors", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    /// Where.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // It may never have been written.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::path::Path;
 use slabfence::graph::Dump;
 use slabfence::{Error, Result};
 
-use super::output;
 use crate::failure::Failure;
+use crate::files;
 
-const OPTION: &str = "--dump-graph";
+/// The option that asks for it.
+pub const OPTION: &str = "--dump-graph";
 
 /// Writes a dump down.
 type Form = fn(&Dump) -> String;
@@ -26,7 +27,7 @@ fn form(path: &Path) -> Option<Form> {
     form.map(|(_, form)| *form)
 }
 
-/// Refuses a file that cannot be written, before anything runs.
+/// Refuses a name that tells no form.
 pub fn check(path: &Path) -> Result<(), Failure> {
     if form(path).is_none() {
         return Err(Failure::Use(format!(
@@ -34,13 +35,13 @@ pub fn check(path: &Path) -> Result<(), Failure> {
             path.display()
         )));
     }
-    output::check(OPTION, path)
+    Ok(())
 }
 
 /// Writes the file, or nothing.
 pub fn write(path: &Path, dump: &Dump) -> Result<()> {
     let form = form(path).unwrap_or(Dump::to_string);
-    output::store(path, form(dump).as_bytes()).map_err(|error| Error::Refused {
+    files::store(path, form(dump).as_bytes()).map_err(|error| Error::Refused {
         operation: OPTION,
         why: format!("{}: {error}", path.display()),
     })

@@ -8,6 +8,10 @@ use safetensors::{Dtype, SafeTensors};
 use super::element::Element;
 use super::workload::{Cache, Layer, Workload};
 use crate::failure::Failure;
+use crate::files;
+
+/// Largest file: every rank reads all of them.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// Layers of all-MiniLM-L6-v2 that are part of the binary; see `testdata/minilm-attention/README.md`.
 const BUILT_IN: [(&str, &[u8]); 2] = [
@@ -34,8 +38,8 @@ pub fn built_in() -> Result<Workload, Failure> {
 pub fn from_files(paths: &[PathBuf]) -> Result<Workload, Failure> {
     let read = |path: &PathBuf| {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path)
-            .map_err(|error| Failure::Use(format!("{name}: cannot be read: {error}")))?;
+        let bytes = files::read(path, MOST_BYTES)
+            .map_err(|words| Failure::Use(format!("{name}: {words}")))?;
         parse(&name, &bytes)
     };
     join(paths.iter().map(read).collect::<Result<_, _>>()?)

@@ -22,6 +22,7 @@ mod workload;
 use std::sync::Arc;
 
 pub use args::{DecodeArgs, TransportName};
+use model::Model;
 pub use rank::BatchResult;
 pub use report::Report;
 use setup::Setup;
@@ -29,11 +30,9 @@ use workload::Workload;
 
 use crate::driver::{self, Opened, Wish};
 use crate::failure::{Failure, RankError};
+use crate::files;
 use crate::processes::{self, child::Meeting};
-use crate::ranks::on_threads;
-
-/// Ranks of a group.
-const RANKS: std::ops::RangeInclusive<u32> = 2..=16;
+use crate::ranks::{self, on_threads};
 
 /// Takes part in another process's run as one of its ranks.
 pub fn take_part(args: &DecodeArgs, meeting: &Meeting<'_>) -> Result<Vec<BatchResult>, RankError> {
@@ -88,11 +87,7 @@ fn open(args: &DecodeArgs, data: &Workload) -> Result<Opened, Failure> {
 
 /// Refuses numbers that nothing can be done with.
 fn check(args: &DecodeArgs) -> Result<(), Failure> {
-    if let Some(ranks) = args.ranks.filter(|ranks| !RANKS.contains(ranks)) {
-        return Err(Failure::Use(format!(
-            "--ranks {ranks}: a group has 2 to 16 ranks"
-        )));
-    }
+    ranks::check(args.ranks)?;
     let counts = [
         ("--context", args.context),
         ("--layers", args.layers),
@@ -109,23 +104,45 @@ fn check(args: &DecodeArgs) -> Result<(), Failure> {
             if let Some(path) = &args.dump_graph {
                 dump::check(path)?;
             }
-            match &args.output {
-                Some(path) => output::check("--output", path),
-                None => Ok(()),
-            }
+            let dump = args.dump_graph.as_deref().map(|path| (dump::OPTION, path));
+            let output = args.output.as_deref().map(|path| ("--output", path));
+            let outputs: Vec<_> = dump.into_iter().chain(output).collect();
+            files::check(&outputs, &args.input)
         }
     }
 }
 
 fn workload(args: &DecodeArgs) -> Result<Workload, Failure> {
+    let batch = args.batch.iter().copied().max().unwrap_or(1) as usize;
     match args.model {
         Some(model) => {
-            let batch = args.batch.iter().copied().max().unwrap_or(1) as usize;
+            fits(args, model, batch)?;
             Ok(model.workload(args.dtype, batch, args.context, args.layers, args.seed))
         }
         None if args.input.is_empty() => input::built_in(),
         None => input::from_files(&args.input),
     }
+}
+
+/// Refuses made data for which this machine has no memory: every process makes all of them, and has most of them once more
+/// in a rank's memory.
+fn fits(args: &DecodeArgs, model: Model, batch: usize) -> Result<(), Failure> {
+    let processes = match args.threads {
+        true => 1,
+        false => u64::from(args.ranks.unwrap_or(driver::DEFAULT_RANKS)) + 1,
+    };
+    let memory = rustix::system::sysinfo();
+    let most = memory.totalram as u64 * u64::from(memory.mem_unit) / 2 / processes;
+    let bytes = |keys| model.bytes(args.dtype, batch, keys, args.layers);
+    if bytes(args.context).is_some_and(|bytes| bytes <= most) {
+        return Ok(());
+    }
+    let key = bytes(1).zip(bytes(0)).map(|(one, none)| (one - none, none));
+    let keys = key.map_or(0, |(key, none)| most.saturating_sub(none) / key);
+    Err(Failure::Use(format!(
+        "--context {}, --batch {batch}: the made data do not fit half of this machine's memory, {processes} times (once a process); at most {keys} keys do",
+        args.context
+    )))
 }
 
 fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report, Failure> {

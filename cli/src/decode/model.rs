@@ -49,6 +49,15 @@ impl Model {
         }
     }
 
+    /// Bytes of [`Self::workload`].
+    pub fn bytes(self, element: Element, batch: usize, keys: usize, layers: usize) -> Option<u64> {
+        let queries = SETS.checked_mul(batch)?.checked_mul(self.heads())?;
+        let rows = queries
+            .checked_add(keys)?
+            .checked_mul(layers.min(DISTINCT_LAYERS))?;
+        Some(rows.checked_mul(KEY_DIM * element.bytes())? as u64)
+    }
+
     /// Data for batches up to `batch` tokens over `keys` keys, the same for the same seed.
     pub fn workload(
         self,
@@ -88,6 +97,18 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_the_data() {
+        let made = Model::Glm52.workload(Element::Bf16, 3, 5, 9, 1);
+        let bytes = |layer: &Layer| match &layer.cache {
+            Cache::Shared(rows) => layer.queries.len() + rows.len(),
+            Cache::PerHead { .. } => 0,
+        };
+        let whole = made.layers.iter().map(bytes).sum::<usize>() as u64;
+        assert_eq!(Model::Glm52.bytes(Element::Bf16, 3, 5, 9), Some(whole));
+        assert_eq!(Model::Glm52.bytes(Element::Bf16, 1, usize::MAX, 1), None);
+    }
 
     #[test]
     fn the_same_seed_makes_the_same_data_and_another_makes_other() {

@@ -6,7 +6,7 @@
 //! Metadata `scale` is the factor of the scores; layer l takes the data of layer l mod `distinct_layers`.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use safetensors::Dtype;
 
@@ -15,37 +15,8 @@ use super::setup::Setup;
 use super::shard;
 use super::workload::Cache;
 use crate::failure::Failure;
+use crate::files;
 use crate::tensor::Tensor;
-
-/// Refuses a path that cannot be written to, before anything runs.
-pub fn check(option: &str, path: &Path) -> Result<(), Failure> {
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => path,
-    };
-    if path.file_name().is_none() || path.is_dir() {
-        return Err(Failure::Use(format!(
-            "{option} {}: that is no file name",
-            path.display()
-        )));
-    }
-    // What is there is replaced: a device such as /dev/null would be gone.
-    if path.exists() && !path.is_file() {
-        return Err(Failure::Use(format!(
-            "--output {}: that is no plain file",
-            path.display()
-        )));
-    }
-    if !folder.is_dir() {
-        return Err(Failure::Use(format!(
-            "{option} {}: there is no folder {}",
-            path.display(),
-            folder.display()
-        )));
-    }
-    Ok(())
-}
 
 /// Writes the file, or nothing.
 pub fn write(path: &Path, setup: &Setup<'_>, results: &[Vec<BatchResult>]) -> Result<(), Failure> {
@@ -64,19 +35,7 @@ pub fn write(path: &Path, setup: &Setup<'_>, results: &[Vec<BatchResult>]) -> Re
         Some(metadata),
     )
     .map_err(|error| failed(error.to_string()))?;
-    store(path, &bytes).map_err(|error| failed(error.to_string()))
-}
-
-/// Writes a file whole, or not at all.
-pub fn store(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    written.inspect_err(|_| {
-        // It may not be there; the first error is the one to tell.
-        let _ = std::fs::remove_file(&partial);
-    })
+    files::store(path, &bytes).map_err(|error| failed(error.to_string()))
 }
 
 fn tensors(setup: &Setup<'_>, results: &[Vec<BatchResult>]) -> Vec<(String, Tensor)> {

@@ -97,16 +97,6 @@ impl<'a> Setup<'a> {
         if args.layers > MAX_LAYERS {
             return refuse(format!("--layers {}: at most {MAX_LAYERS}", args.layers));
         }
-        let place = |path: &PathBuf| path.canonicalize().ok();
-        if let Some(output) = args.output.as_ref()
-            && place(output)
-                .is_some_and(|there| args.input.iter().any(|i| place(i).as_ref() == Some(&there)))
-        {
-            return refuse(format!(
-                "--output {}: that is an input, and would be overwritten",
-                output.display()
-            ));
-        }
         if let Some(&batch) = args.batch.iter().find(|&&b| b as usize > data.tokens) {
             return refuse(format!(
                 "--batch {batch}: the data have {} query tokens",

@@ -2,11 +2,9 @@
 //! side.
 
 pub mod child;
+mod folder;
 
-use std::fs::DirBuilder;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -19,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use child::Word;
 pub use child::become_rank;
+use folder::Folder;
 
 use crate::failure::{Failure, RankError};
 use crate::ranks::{Outcomes, gather};
@@ -48,7 +47,7 @@ type Event<T> = (usize, Option<Word<T>>);
 /// Runs every rank as a process.
 pub fn run<T: DeserializeOwned + Send + 'static>(ranks: usize) -> Result<Outcomes<T>, Failure> {
     let mut folder = Folder::new()?;
-    let (mut processes, events) = start(ranks, folder.path())?;
+    let (mut processes, events) = start(ranks, &folder.path())?;
     Ok(gather(processes.watch(&events, &mut folder)))
 }
 
@@ -171,45 +170,5 @@ fn ending(status: ExitStatus) -> String {
     match status.signal() {
         Some(signal) => format!("it was killed by signal {signal}"),
         None => format!("it ended without a result ({status})"),
-    }
-}
-
-/// A folder in which the ranks meet, for nobody else. It goes as soon as they have met.
-#[derive(Debug)]
-struct Folder {
-    path: Option<PathBuf>,
-}
-
-impl Folder {
-    fn new() -> Result<Self, Failure> {
-        // The standard library seeds its hashers from the system's random numbers.
-        let number = RandomState::new().hash_one("folder");
-        let path = std::env::temp_dir().join(format!("slabfence-{number:016x}"));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            Failure::Use(format!(
-                "no folder for the ranks to meet in: {}: {error}; set TMPDIR, or use --threads",
-                path.display()
-            ))
-        })?;
-        Ok(Self { path: Some(path) })
-    }
-
-    fn path(&self) -> &Path {
-        self.path.as_deref().unwrap_or(Path::new(""))
-    }
-
-    fn remove(&mut self) {
-        if let Some(path) = self.path.take()
-            && let Err(error) = std::fs::remove_dir_all(&path)
-        {
-            log::warn!("{} could not be removed: {error}", path.display());
-        }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        self.remove();
     }
 }

@@ -41,6 +41,57 @@ fn numbers_out_of_range_are_refused() {
 }
 
 #[test]
+fn made_data_that_no_memory_holds_are_refused_with_what_fits() {
+    let most = usize::MAX.to_string();
+    for keys in ["1000000000000", &most] {
+        let args = ["--model", "glm-5.2", "--context", keys];
+        Run::refused(
+            &args,
+            &format!("--context {keys}, --batch 1: the made data"),
+        );
+    }
+    let args = ["--model", "glm-5.2", "--batch", "4294967295"];
+    Run::refused(&args, "at most 0 keys do");
+}
+
+#[test]
+fn one_device_is_too_few_for_a_group() {
+    let words = "a group has at least 2 ranks, and there is 1 device: ask for more devices";
+    Run::refused(&["--devices", "1"], words);
+}
+
+#[test]
+fn inputs_without_an_end_are_refused() {
+    let folder = Folder::new("endless-input");
+    let fifo = folder.path("fifo.litmus");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo runs").success());
+    for path in [&fifo[..], "/dev/zero"] {
+        let words = format!("{path}: cannot be read: that is no plain file");
+        Run::refused(&["--input", path], &words);
+        let run = Run::with(&["graph", "dump", path]);
+        assert_eq!(
+            (run.code, run.err),
+            (Some(2), format!("slabfence: {words}\n"))
+        );
+        let run = Run::with(&["litmus", path]);
+        let said = format!("slabfence: {path}: that is no plain file\n");
+        assert_eq!((run.code, run.err), (Some(2), said));
+    }
+    let large = folder.path("large");
+    let sparse = |bytes| std::fs::File::create(&large).unwrap().set_len(bytes);
+    sparse((16 << 20) + 1).unwrap();
+    let run = Run::with(&["litmus", &large]);
+    let said = format!("slabfence: {large}: is larger than 16 MiB\n");
+    assert_eq!((run.code, run.err), (Some(2), said));
+    sparse((4 << 30) + 1).unwrap();
+    Run::refused(
+        &["--input", &large],
+        "large: cannot be read: that is larger than 4096 MiB",
+    );
+}
+
+#[test]
 fn files_that_are_no_attention_data_are_refused() {
     let folder = Folder::new("bad-files");
     let whole = Data::small().bytes();

@@ -65,7 +65,8 @@ fn every_operation_transport_and_size_is_checked_and_not_timed() {
 fn a_picture_of_nothing_is_refused() {
     let run = Run::of("bench", &[&SMALL[..], &["--svg", "none.svg"]].concat());
     assert_eq!(run.code, Some(2));
-    assert!(run.err.contains("nothing was timed"), "{}", run.err);
+    let words = "--svg: nothing is timed on the emulated machine";
+    assert!(run.err.contains(words), "{}", run.err);
 }
 
 #[test]
@@ -85,4 +86,13 @@ fn ranks_as_threads_and_as_processes_check_the_same_cases() {
     let (threads, processes) = (rows(&["--threads"]), rows(&[]));
     assert_eq!((threads.0, processes.0), (false.into(), true.into()));
     assert_eq!(threads.1, processes.1);
+}
+
+#[test]
+fn numbers_of_ranks_that_no_group_has_are_refused() {
+    for ranks in ["0", "1", "17"] {
+        let run = Run::of("bench", &["--ranks", ranks]);
+        let words = format!("slabfence: --ranks {ranks}: a group has 2 to 16 ranks\n");
+        assert_eq!((run.code, run.err), (Some(2), words));
+    }
 }

@@ -9,5 +9,6 @@ mod embed;
 mod files;
 mod linkage;
 mod litmus;
+mod outputs;
 mod processes;
 mod run;

@@ -1,6 +1,7 @@
 //! Ranks as processes: what ends when something is killed, and what is left.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -159,12 +160,46 @@ fn results_that_cannot_be_written_down_end_the_run_in_words() {
     assert_eq!(code, Some(1), "{said}");
     let words = "slabfence: standard output cannot be written: No space left on device";
     assert!(said.starts_with(words), "{said}");
-    // Nobody can make a file there, whoever it is.
-    let path = "/proc/self/task/results";
-    let (code, said) = short(&["--output", path], Stdio::null());
-    assert_eq!(code, Some(1), "{said}");
-    let words = format!("slabfence: --output {path}: ");
-    assert!(said.starts_with(&words), "{said}");
+}
+
+#[test]
+fn an_error_that_cannot_be_told_leaves_its_status() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let run = Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        .args(["decode", "--ranks", "1"])
+        .stderr(full.unwrap())
+        .status();
+    assert_eq!(run.expect("the binary runs").code(), Some(2));
+}
+
+#[test]
+fn a_signal_before_the_ranks_have_met_leaves_no_folder() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let endless = Endless::new(&format!("signal-{}", signal.as_raw()));
+        let (mut run, stopped) = until("held before its ranks met", || {
+            let mut run = endless.start();
+            // Nobody meets a rank that is stopped. It may have been too fast.
+            let second = process_of(&run, 1);
+            kill_process(second, Signal::STOP).unwrap();
+            if !endless.ranks.names().is_empty() {
+                return Some((run, second));
+            }
+            kill_process(second, Signal::CONT).unwrap();
+            run.kill().unwrap();
+            run.wait().unwrap();
+            None
+        });
+        let all = processes_of(&run);
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        let ended = until("ended", || run.try_wait().unwrap());
+        assert_eq!(ended.signal(), Some(signal.as_raw()));
+        assert_eq!(endless.ranks.names(), [""; 0]);
+        // It may have been stopped before it was tied to the run; then it finds the run ended. Else it has gone already.
+        let _ = kill_process(stopped, Signal::CONT);
+        until("gone", || {
+            (!all.iter().any(|&process| is_alive(process))).then_some(())
+        });
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Files of expected verdicts, and how the model's compare.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::{Error, ErrorKind};
@@ -8,6 +10,9 @@ use super::explore::{Bounds, Outcomes, explore};
 use super::known::{Reason, known_reason};
 use super::program::Litmus;
 use crate::rules::Rules;
+
+/// Largest file: far beyond any test, or list of tests.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// A line of a file of expectations: `file,condition[,race[,stuck]]`, each 0 or 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,8 +179,20 @@ impl Litmus {
 }
 
 fn read(path: &Path) -> Result<String, SuiteError> {
-    std::fs::read_to_string(path)
-        .map_err(|error| SuiteError::new(path, String::new(), error.to_string()))
+    let failed = |what: String| SuiteError::new(path, String::new(), what);
+    let io = |error: io::Error| failed(error.to_string());
+    // Before it is opened, for to open a FIFO is to wait.
+    if !path.metadata().map_err(io)?.is_file() {
+        return Err(failed("that is no plain file".to_owned()));
+    }
+    let mut text = String::new();
+    let mut file = File::open(path).map_err(io)?.take(MOST_BYTES + 1);
+    match file.read_to_string(&mut text) {
+        // What is cut at the limit may be cut within a character.
+        Err(error) if file.limit() > 0 => Err(io(error)),
+        Ok(bytes) if bytes as u64 <= MOST_BYTES => Ok(text),
+        _ => Err(failed(format!("is larger than {} MiB", MOST_BYTES >> 20))),
+    }
 }
 
 fn expectation(line: &str, number: u32) -> Result<Expectation, String> {
