@@ -1,11 +1,11 @@
 //! Somebody's PTX in the place of shipped entries.
 
-use std::fs;
 use std::path::Path;
 
 use super::case;
 use super::kernels::Pair;
 use crate::failure::Failure;
+use crate::files;
 
 /// Longest text that is read.
 const MOST: u64 = 64 << 20;
@@ -29,15 +29,13 @@ pub fn read(path: &Path, pairs: &[Pair], worlds: &[u32]) -> Result<String, Failu
     }
 }
 
-/// A file of text, of a bounded length.
+/// A plain file of text, of a bounded length.
 pub fn text(path: &Path) -> Result<String, Failure> {
-    let shown = path.display();
-    let refuse = |words: String| Failure::Use(format!("{shown}: {words}"));
-    let size = fs::metadata(path)
-        .map_err(|error| refuse(error.to_string()))?
-        .len();
-    if size > MOST {
-        return Err(refuse(format!("it has {size} bytes; {MOST} are the most")));
-    }
-    fs::read_to_string(path).map_err(|error| refuse(error.to_string()))
+    words(path).map_err(|words| Failure::Use(format!("{}: {words}", path.display())))
+}
+
+/// The same, with the reason alone.
+pub fn words(path: &Path) -> Result<String, String> {
+    let bytes = files::read(path, MOST)?;
+    String::from_utf8(bytes).map_err(|error| error.to_string())
 }

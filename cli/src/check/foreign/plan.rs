@@ -1,7 +1,6 @@
 //! A scenario file whose every name and number is known to fit.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -114,7 +113,7 @@ impl Plan {
             .parent()
             .unwrap_or(Path::new(""))
             .join(file.ptx.get_ref());
-        let ptx_text = fs::read_to_string(&beside).map_err(|error| {
+        let ptx_text = replace::words(&beside).map_err(|error| {
             let words = format!("`{}`: {error}", beside.display());
             at(path, &text, file.ptx.span(), &words)
         })?;
