@@ -31,7 +31,8 @@ pub fn launch(kernel: &Arc<Kernel>, grid: u32, block: u32, params: &[u64]) -> La
         block: [block, 1, 1],
         params: params.iter().flat_map(|word| word.to_le_bytes()).collect(),
         dynamic_shared: 0,
-        globals: Arc::from([]),
+        // No kernel here uses a variable of its text.
+        globals: vec![0; kernel.globals()].into(),
         multiprocessors: 4,
         tag: 0,
     }
