@@ -8,8 +8,8 @@ pub(crate) const WORKER_THREADS: u32 = 256;
 pub(crate) const BLOCK_THREADS: u32 = WORKER_THREADS + 32;
 /// Bytes of a pack, the unit of every load and store of payload.
 pub(crate) const PACK_BYTES: u64 = 16;
-/// Packs that a worker thread of a gather moves before another CTA pays off. One number, and no table by size: on two H200
-/// more CTAs never cost anything from 32 to 96 at any measured size (docs/performance.md).
+/// Packs that a worker thread of a gather moves before another CTA pays off. One number for all sizes; other numbers have
+/// not been measured, only the cap on CTAs has (docs/performance.md).
 const PACKS_PER_THREAD: u64 = 2;
 
 /// A gather's shape in packs.
