@@ -33,12 +33,12 @@ fn all_schedules(transport: Transport, shapes: &[Shape], epoch: u64) -> Exhausti
 
 /// Grids of one block.
 const ONE: [Shape; 2] = [
-    Shape::gather(DType::Bf16, 2, 1, 2048),
+    Shape::gather(DType::Bf16, 1, 1, 2048),
     Shape::reduce(DType::Bf16, 1, 1, 2048),
 ];
 /// Grids of two blocks.
 const TWO: [Shape; 2] = [
-    Shape::gather(DType::Bf16, 3, 1, 2048),
+    Shape::gather(DType::Bf16, 2, 1, 2048),
     Shape::reduce(DType::Bf16, 2, 1, 2048),
 ];
 

@@ -30,7 +30,8 @@ pub struct Contract {
     pub max_batch: u32,
     /// Channels that the pool has room for.
     pub max_channels: u32,
-    /// Largest grid of an operation, in CTAs (1 to 128).
+    /// Largest grid of an operation, in CTAs (1 to 128). More than the default of 64 pays from about 32 tokens on, by up to a
+    /// tenth (docs/performance.md), and takes more of the device: all of them must be resident at once.
     pub max_grid: u32,
     /// Operations of this pool that may run on one device at the same time, on different channels.
     pub concurrent_operations: u32,

@@ -133,7 +133,7 @@ mod tests {
         let plan = call().plan(&limits(), header()).unwrap();
         assert_eq!(
             (plan.entry, plan.grid, plan.dtype),
-            (Entry::Gather, 5, DType::Bf16)
+            (Entry::Gather, 9, DType::Bf16)
         );
         assert_eq!(
             (plan.params.input, plan.params.output),

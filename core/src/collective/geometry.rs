@@ -8,9 +8,35 @@ pub(crate) const WORKER_THREADS: u32 = 256;
 pub(crate) const BLOCK_THREADS: u32 = WORKER_THREADS + 32;
 /// Bytes of a pack, the unit of every load and store of payload.
 pub(crate) const PACK_BYTES: u64 = 16;
-/// Packs that a worker thread of a gather moves before another CTA pays off. One number for all sizes; other numbers have
-/// not been measured, only the cap on CTAs has (docs/performance.md).
-const PACKS_PER_THREAD: u64 = 2;
+/// What is best for operations of up to so many packs of one rank: of its heads in a gather, of its share in a
+/// reduce-scatter.
+struct Step {
+    up_to: u64,
+    best: u64,
+}
+
+const fn step(up_to: u64, best: u64) -> Step {
+    Step { up_to, best }
+}
+
+/// CTAs of a gather, as far as each has a pack for every worker thread. The fastest of 4 to 128 between two H200s, for 1
+/// to 64 tokens of 32 heads a rank, rows of 576 bf16; one table for push and pull, which differ little (docs/performance.md).
+const GATHER_CTAS: [Step; 6] = [
+    step(9_216, 20),
+    step(18_432, 24),
+    step(36_864, 52),
+    step(73_728, 96),
+    step(110_592, 112),
+    step(u64::MAX, 96),
+];
+/// Packs of a row that a worker thread of a reduce-scatter moves. Measured in the same way, rows of 512 bf16, with 16, 32,
+/// 64 and 128 threads a row. There are CTAs for all rows, up to the contract's limit.
+const REDUCE_PACKS_PER_THREAD: [Step; 3] = [step(16_384, 1), step(65_536, 2), step(u64::MAX, 4)];
+
+fn best(table: &[Step], packs: u64) -> u64 {
+    let step = table.iter().find(|step| packs <= step.up_to);
+    step.map_or(1, |step| step.best)
+}
 
 /// A gather's shape in packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +60,11 @@ impl GatherGeometry {
         let row_packs = row_packs(row_bytes)?;
         let token_packs = fit(&[heads.into(), row_packs])?;
         let packs = fit(&[batch.into(), token_packs.into()])?;
-        let per_cta = u64::from(WORKER_THREADS) * PACKS_PER_THREAD;
+        let most = best(&GATHER_CTAS, packs.into()).min(max_grid.into());
         Ok(Self {
             packs,
             token_packs,
-            grid: grid(packs.into(), per_cta, max_grid),
+            grid: grid(packs.into(), WORKER_THREADS.into(), most),
         })
     }
 
@@ -76,7 +102,9 @@ impl ReduceGeometry {
         let row_packs = row_packs(row_bytes)?;
         let rows = fit(&[batch.into(), heads.into()])?;
         let packs = fit(&[rows.into(), row_packs])?;
-        let row_threads = row_packs.next_power_of_two().min(u64::from(WORKER_THREADS)) as u32;
+        let per_thread = best(&REDUCE_PACKS_PER_THREAD, packs.into());
+        let row_threads = row_packs.div_ceil(per_thread).next_power_of_two();
+        let row_threads = row_threads.min(u64::from(WORKER_THREADS)) as u32;
         let lse_offset = u64::from(packs) * PACK_BYTES;
         let part = lse_offset + u64::from(rows) * size_of::<f32>() as u64;
         let part_bytes = usize::try_from(part).ok().and_then(align_up);
@@ -84,16 +112,20 @@ impl ReduceGeometry {
             rows,
             row_packs: fit(&[row_packs])?,
             row_threads_log2: row_threads.ilog2(),
-            grid: grid(rows.into(), (WORKER_THREADS / row_threads).into(), max_grid),
+            grid: grid(
+                rows.into(),
+                (WORKER_THREADS / row_threads).into(),
+                max_grid.into(),
+            ),
             lse_offset,
             part_bytes: part_bytes.ok_or_else(too_large)? as u64,
         })
     }
 }
 
-/// CTAs for `items` at `per_cta`, at least one.
-fn grid(items: u64, per_cta: u64, max_grid: u32) -> u32 {
-    items.div_ceil(per_cta).clamp(1, u64::from(max_grid)) as u32
+/// CTAs for `items` at `per_cta`, at least one and at most `most`.
+fn grid(items: u64, per_cta: u64, most: u64) -> u32 {
+    items.div_ceil(per_cta).clamp(1, most) as u32
 }
 
 /// Packs of a row, which is never cut inside a pack.
@@ -124,15 +156,36 @@ fn too_large() -> String {
 mod tests {
     use super::*;
 
+    /// Grids of batches of 1, 2, 4, 8, 16, 32, 48 and 64 tokens.
+    fn grids(of: impl Fn(u32) -> u32) -> [u32; 8] {
+        [1, 2, 4, 8, 16, 32, 48, 64].map(of)
+    }
+
     #[test]
-    fn gather_counts_packs_and_adds_ctas_by_512_packs() {
+    fn a_gather_has_the_ctas_that_were_fastest_on_two_h200s() {
+        // 32 heads of 576 bf16: 2304 packs a token.
+        let of = |batch| GatherGeometry::new(batch, 32, 1152, 128).unwrap().grid;
+        assert_eq!(grids(of), [9, 18, 20, 24, 52, 96, 112, 96]);
+    }
+
+    #[test]
+    fn a_reduce_scatter_has_the_ctas_and_threads_a_row_that_were_fastest_on_two_h200s() {
+        // 32 heads of 512 bf16: 64 packs a row.
+        let of = |batch| ReduceGeometry::new(batch, 32, 1024, 128).unwrap();
+        assert_eq!(grids(|b| of(b).grid), [8, 16, 32, 64, 64, 128, 96, 128]);
+        let threads = grids(|b| of(b).row_threads_log2);
+        assert_eq!(threads, [6, 6, 6, 6, 5, 5, 4, 4]);
+    }
+
+    #[test]
+    fn a_gather_counts_packs_and_has_no_cta_without_one() {
         // 8 tokens, 4 heads of 576 bf16: 72 packs a row.
         let g = GatherGeometry::new(8, 4, 1152, 32).unwrap();
-        assert_eq!((g.packs, g.token_packs, g.grid), (2304, 288, 5));
+        assert_eq!((g.packs, g.token_packs, g.grid), (2304, 288, 9));
         assert_eq!(g.staged_bytes(), 36864);
         let one = |packs: u32| GatherGeometry::new(packs, 1, 16, 32).unwrap().grid;
-        assert_eq!((one(1), one(512), one(513)), (1, 1, 2));
-        assert_eq!((one(512 * 32), one(512 * 32 + 1)), (32, 32));
+        assert_eq!((one(1), one(256), one(257)), (1, 1, 2));
+        assert_eq!((one(4608), one(4609), one(1 << 20)), (18, 19, 32));
     }
 
     #[test]
