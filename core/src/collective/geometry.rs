@@ -30,8 +30,8 @@ const GATHER_CTAS: [Step; 6] = [
     step(u64::MAX, 96),
 ];
 /// Packs of a row that a worker thread of a reduce-scatter moves. Measured in the same way, rows of 512 bf16, with 16, 32,
-/// 64 and 128 threads a row. There are CTAs for all rows, up to the contract's limit.
-const REDUCE_PACKS_PER_THREAD: [Step; 3] = [step(16_384, 1), step(65_536, 2), step(u64::MAX, 4)];
+/// 64 and 128 threads a row. There are CTAs for all rows up to the contract's limit, beyond it as many as share them evenly.
+const REDUCE_PACKS_PER_THREAD: [Step; 3] = [step(16_384, 1), step(98_304, 2), step(u64::MAX, 4)];
 
 fn best(table: &[Step], packs: u64) -> u64 {
     let step = table.iter().find(|step| packs <= step.up_to);
@@ -64,7 +64,9 @@ impl GatherGeometry {
         Ok(Self {
             packs,
             token_packs,
-            grid: grid(packs.into(), WORKER_THREADS.into(), most),
+            grid: u64::from(packs)
+                .div_ceil(WORKER_THREADS.into())
+                .clamp(1, most) as u32,
         })
     }
 
@@ -112,7 +114,7 @@ impl ReduceGeometry {
             rows,
             row_packs: fit(&[row_packs])?,
             row_threads_log2: row_threads.ilog2(),
-            grid: grid(
+            grid: evenly(
                 rows.into(),
                 (WORKER_THREADS / row_threads).into(),
                 max_grid.into(),
@@ -123,9 +125,10 @@ impl ReduceGeometry {
     }
 }
 
-/// CTAs for `items` at `per_cta`, at least one and at most `most`.
-fn grid(items: u64, per_cta: u64, most: u64) -> u32 {
-    items.div_ceil(per_cta).clamp(1, most) as u32
+/// The fewest CTAs, at most `most`, of which none has more turns at `per_cta` items than the others need.
+fn evenly(items: u64, per_cta: u64, most: u64) -> u32 {
+    let turns = items.div_ceil(per_cta).max(1);
+    turns.div_ceil(turns.div_ceil(most)) as u32
 }
 
 /// Packs of a row, which is never cut inside a pack.
@@ -174,7 +177,12 @@ mod tests {
         let of = |batch| ReduceGeometry::new(batch, 32, 1024, 128).unwrap();
         assert_eq!(grids(|b| of(b).grid), [8, 16, 32, 64, 64, 128, 96, 128]);
         let threads = grids(|b| of(b).row_threads_log2);
-        assert_eq!(threads, [6, 6, 6, 6, 5, 5, 4, 4]);
+        assert_eq!(threads, [6, 6, 6, 6, 5, 5, 5, 4]);
+        // 192 turns on at most 96, and on at most 64 CTAs; one row each for 65 is two turns for some, so 33 do as well.
+        let most = |batch, most| ReduceGeometry::new(batch, 32, 1024, most).unwrap().grid;
+        assert_eq!((most(48, 95), most(48, 64)), (64, 64));
+        let wide = |rows, most| ReduceGeometry::new(rows, 1, 4096, most).unwrap().grid;
+        assert_eq!((wide(64, 64), wide(65, 64), wide(128, 64)), (64, 33, 64));
     }
 
     #[test]
