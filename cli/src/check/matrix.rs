@@ -52,8 +52,19 @@ fn line(
                 .map(move |s| (world, s))
         })
         .collect();
+    // What is broken shows in the smallest world, in the plainest scenario. In the others those that take longest come
+    // first, so that no thread is alone with one at the end.
+    let mut order: Vec<usize> = (0..cases.len()).collect();
+    order.sort_by_key(|&at| {
+        let (world, scenario) = &cases[at];
+        let first = Some(world) == worlds.first();
+        (
+            worlds.iter().position(|of| of == world),
+            !first && !scenario.is_long(),
+        )
+    });
     let run = |(world, scenario): &(u32, Scenario)| case::run(pair, *world, scenario, seeds, text);
-    let outcomes = spread(pair, &cases, run);
+    let outcomes = spread(pair, &cases, &order, run);
     let mut line = Line::new(Subject::Pair(pair), worlds);
     for ((world, scenario), outcome) in cases.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
@@ -74,8 +85,13 @@ fn line(
     Ok(line)
 }
 
-/// Outcomes by case; `None` where a case was left out since enough others had failed.
-fn spread<T: Sync, F>(pair: Pair, cases: &[T], run: F) -> Vec<Option<Result<Outcome, Failure>>>
+/// Outcomes by case; `None` where a case was left out since enough others had failed. They are run in this order.
+fn spread<T: Sync, F>(
+    pair: Pair,
+    cases: &[T],
+    order: &[usize],
+    run: F,
+) -> Vec<Option<Result<Outcome, Failure>>>
 where
     F: Fn(&T) -> Result<Outcome, Failure> + Sync,
 {
@@ -89,9 +105,9 @@ where
     let tells = std::io::stderr().is_terminal();
     let work = || {
         while bad.load(Ordering::Relaxed) < MOST_BAD && !case::too_many_lost() {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(one) = cases.get(at) else { return };
-            let outcome = run(one);
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&at) = order.get(turn) else { return };
+            let outcome = run(&cases[at]);
             if outcome
                 .as_ref()
                 .map_or(true, |outcome| outcome.bad.is_some())

@@ -59,6 +59,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// Whether it takes some ranks long to get anywhere.
+    pub fn is_long(&self) -> bool {
+        let sleeps = |act: &Act| matches!(act, Act::Sleep { .. });
+        let mut acts = self.phases.iter().flat_map(|phase| &phase.acts).flatten();
+        acts.any(sleeps) || self.phases.iter().any(|phase| phase.fails)
+    }
+
     /// Most rounds that a rank enqueues on a channel.
     pub fn rounds(&self, channel: usize) -> u32 {
         let uses = |act: &&Act| match **act {

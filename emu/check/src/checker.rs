@@ -1,7 +1,8 @@
 //! The detector as the machine uses it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use slabfence_emu_exec::{Launch, Site};
 
 use crate::{
@@ -39,8 +40,8 @@ pub struct Checker {
     pub(crate) options: Options,
     pub(crate) map: Map,
     pub(crate) slots: Slots,
-    pub(crate) operations: HashMap<Op, Operation>,
-    pub(crate) blocks: HashMap<(Op, u64), Block>,
+    pub(crate) operations: FxHashMap<Op, Operation>,
+    pub(crate) blocks: FxHashMap<(Op, u64), Block>,
     pub(crate) registry: Registry,
     pub(crate) findings: Findings,
     /// The `.sc` fences that no later one stands for.
@@ -56,8 +57,8 @@ impl Checker {
             options,
             map: Map::default(),
             slots: Slots::default(),
-            operations: HashMap::new(),
-            blocks: HashMap::new(),
+            operations: FxHashMap::default(),
+            blocks: FxHashMap::default(),
             registry: Registry::default(),
             strict: Vec::new(),
             next_block: 0,

@@ -22,20 +22,32 @@ pub(crate) struct Clock {
     whole: Vec<u32>,
     /// Sorted by lane; each later than its slot's time in `whole`.
     single: Vec<(Lane, u32)>,
+    /// A bit for each slot of which single lanes are known: most questions are about others.
+    parted: Vec<u64>,
 }
 
 impl Clock {
     /// Whether accesses of this lane up to this time are known.
     #[inline]
     pub(crate) fn covers(&self, lane: Lane, time: u32) -> bool {
-        self.whole(lane.slot) >= time || !self.single.is_empty() && self.knows_single(lane, time)
+        self.whole(lane.slot) >= time || self.is_parted(lane.slot) && self.knows_single(lane, time)
     }
 
-    #[cold]
+    #[inline]
+    fn is_parted(&self, slot: u16) -> bool {
+        let bits = self.parted.get(usize::from(slot / 64));
+        bits.is_some_and(|bits| bits >> (slot % 64) & 1 != 0)
+    }
+
     fn knows_single(&self, lane: Lane, time: u32) -> bool {
         if lane.lane == ALL {
             let slot = lane.slot;
-            return (0..32).all(|lane| self.knows_single(Lane { slot, lane }, time));
+            let first = Lane { slot, lane: 0 };
+            let from = self.single.partition_point(|entry| entry.0 < first);
+            let known = self.single[from..]
+                .iter()
+                .take_while(|entry| entry.0.slot == slot);
+            return known.filter(|entry| entry.1 >= time).count() == usize::from(ALL);
         }
         match self.single.binary_search_by_key(&lane, |entry| entry.0) {
             Ok(at) => self.single[at].1 >= time,
@@ -66,8 +78,19 @@ impl Clock {
         }
         match self.single.binary_search_by_key(&lane, |entry| entry.0) {
             Ok(at) => self.single[at].1 = self.single[at].1.max(time),
-            Err(at) => self.single.insert(at, (lane, time)),
+            Err(at) => {
+                self.single.insert(at, (lane, time));
+                self.part(lane.slot);
+            }
         }
+    }
+
+    fn part(&mut self, slot: u16) {
+        let at = usize::from(slot / 64);
+        if self.parted.len() <= at {
+            self.parted.resize(at + 1, 0);
+        }
+        self.parted[at] |= 1 << (slot % 64);
     }
 
     /// Learns all that another knows.
@@ -88,7 +111,14 @@ impl Clock {
         if !self.single.is_empty() {
             let whole = &self.whole;
             let known = |lane: Lane| whole.get(usize::from(lane.slot)).copied().unwrap_or(0);
+            let before = self.single.len();
             self.single.retain(|&(lane, time)| time > known(lane));
+            if self.single.len() != before {
+                self.parted.fill(0);
+                for at in 0..self.single.len() {
+                    self.part(self.single[at].0.slot);
+                }
+            }
         }
     }
 }

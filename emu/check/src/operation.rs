@@ -1,7 +1,8 @@
 //! Operations: what they start after, and what the parameters of a launch point to.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use slabfence_emu_exec::Launch;
 
 use crate::{Region, RegionKind, clock::Clock, map::Map};
@@ -34,9 +35,9 @@ pub(crate) struct Bound {
     pub(crate) launch: Arc<Launch>,
     /// The rank whose local block it uses.
     pub(crate) rank: Option<u32>,
-    pub(crate) families: HashSet<Family>,
+    pub(crate) families: FxHashSet<Family>,
     /// Regions that a word points into, by base.
-    pub(crate) pointed: HashSet<u64>,
+    pub(crate) pointed: FxHashSet<u64>,
     /// The epoch that it read first.
     pub(crate) number: Option<u64>,
 }
@@ -73,8 +74,8 @@ impl Operation {
         let mut bound = Bound {
             launch: Arc::new(launch.clone()),
             rank: None,
-            families: HashSet::new(),
-            pointed: HashSet::new(),
+            families: FxHashSet::default(),
+            pointed: FxHashSet::default(),
             number: None,
         };
         let words = launch.params.chunks_exact(8).filter_map(|bytes| {

@@ -3,7 +3,7 @@
 //! Sixteen bytes that are always accessed together share one cell; they part into words, or bytes, at the first
 //! access that covers less, and become one again when all of them are stored at once.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::{clock::Clock, registry::Stamp, word::Word};
 
@@ -44,7 +44,7 @@ pub(crate) struct Shadow {
     initialised: bool,
     pages: Vec<Option<Box<[Quad]>>>,
     /// Words that strong accesses used, by quad.
-    words: HashMap<u64, Vec<Word>>,
+    words: FxHashMap<u64, Vec<Word>>,
 }
 
 /// Somebody who accesses.
@@ -114,10 +114,9 @@ impl Cell {
         }
         // A fragile read stays beside a strong one of the same thread: a strong store may race with it alone.
         let fragile = |stamp: Stamp| !stamp.how().is_strong() || stamp.how().is_nc();
+        let (by_fragile, by_nc) = (fragile(by.stamp), by.stamp.how().is_nc());
         let replaced = |old: Stamp| {
-            by.after(old)
-                && (fragile(by.stamp) || !fragile(old))
-                && (by.stamp.how().is_nc() || !old.how().is_nc())
+            by.after(old) && (by_fragile || !fragile(old)) && (by_nc || !old.how().is_nc())
         };
         match &mut self.readers {
             Readers::None => self.readers = Readers::One(by.stamp),
@@ -126,7 +125,14 @@ impl Cell {
                 self.readers = Readers::Many(Box::new(vec![*old, by.stamp]));
             }
             Readers::Many(all) => {
-                all.retain(|old| !replaced(*old));
+                // Done for every lane of every poll: `retain` costs twice as much.
+                let mut kept = 0;
+                for at in 0..all.len() {
+                    let old = all[at];
+                    all[kept] = old;
+                    kept += usize::from(!replaced(old));
+                }
+                all.truncate(kept);
                 if all.len() == READERS {
                     all.remove(0);
                 }
@@ -193,7 +199,7 @@ impl Shadow {
         Self {
             initialised,
             pages: Vec::new(),
-            words: HashMap::new(),
+            words: FxHashMap::default(),
         }
     }
 

@@ -1,7 +1,5 @@
 //! Strong accesses: what they take from others, what they publish, what they mean to the protocol.
 
-use std::sync::Arc;
-
 use slabfence_emu_exec::AccessKind;
 
 use crate::{
@@ -48,15 +46,15 @@ impl Scene<'_> {
         }
         let linked = !word.write.is_none()
             && (word.write.lane() == stamp.lane() || self.registry.mutual(word.write, stamp));
-        let before = match linked {
-            true => word.heads.clone(),
-            false => Vec::new(),
-        };
         let loads = self.access.kind == AccessKind::Load || self.access.returns;
         if loads
-            && self
-                .warp
-                .reads(lane, address, &before, self.acquires(), self.registry)
+            && self.warp.reads(
+                lane,
+                address,
+                word.published(linked),
+                self.acquires(),
+                self.registry,
+            )
         {
             let on = Synchronised::Acquired {
                 address,
@@ -64,10 +62,9 @@ impl Scene<'_> {
             };
             self.warp.synchronised(self.registry, on);
         }
-        let view = Arc::clone(self.warp.view(lane));
-        let by = Visitor::new(stamp, &view);
         if !self.stores() {
             self.learn_from_value(lane, element, kind);
+            let by = Visitor::new(stamp, self.warp.view(lane));
             let number = self.operation.number();
             let look = kind.and_then(|kind| protocol::looked(kind, address, word, &by, number));
             if let Some(look) = look {
@@ -76,6 +73,7 @@ impl Scene<'_> {
             return;
         }
         if let Some(kind) = kind {
+            let by = Visitor::new(stamp, self.warp.view(lane));
             for (rule, earlier, detail) in protocol::overwritten(kind, word, &by) {
                 let sides = (Some(earlier), stamp);
                 self.findings
@@ -89,7 +87,12 @@ impl Scene<'_> {
         if self.access.kind == AccessKind::ReadModifyWrite {
             let device = |head: &Head| self.registry.occupants[head.occupant as usize].device;
             let same_device = |a: &Head, b: &Head| device(a) == device(b);
-            chain(&mut heads, &before, releases.is_some(), same_device);
+            chain(
+                &mut heads,
+                word.published(linked),
+                releases.is_some(),
+                same_device,
+            );
         }
         if releases.is_some() {
             let on = Synchronised::Released {

@@ -60,6 +60,11 @@ impl Word {
             users: Vec::new(),
         }
     }
+
+    /// What the value's store published, for one that is `linked` with it.
+    pub(crate) fn published(&self, linked: bool) -> &[Head] {
+        if linked { &self.heads } else { &[] }
+    }
 }
 
 /// Adds to what a store publishes, unless one of the same thread says more to no fewer.

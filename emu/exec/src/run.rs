@@ -241,6 +241,7 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
             shared: self.shared,
             local: &mut self.warp.local,
             params: &self.site.launch.params,
+            rows: &mut self.warp.rows,
         };
         let performed = if H::CHECKING {
             let site = Site { pc, ..self.site };

@@ -10,6 +10,7 @@ use crate::{
     memory::RegionCache,
     op::Place,
     registers::{Registers, lanes_of},
+    value::Wide,
 };
 use slabfence_emu_ptx::SpecialRegister;
 
@@ -75,6 +76,8 @@ pub(crate) struct Warp {
     pub(crate) favoured: u32,
     sightings: Vec<Sighting>,
     next_sighting: usize,
+    /// Room for the values of an access.
+    pub(crate) rows: [Vec<Wide>; 2],
 }
 
 impl Warp {
@@ -117,6 +120,7 @@ impl Warp {
             favoured: 0,
             sightings: Vec::new(),
             next_sighting: 0,
+            rows: [Vec::new(), Vec::new()],
         }
     }
 

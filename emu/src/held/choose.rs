@@ -62,6 +62,8 @@ pub(super) enum Chooser {
     Random {
         random: Random,
         stalls: Vec<Stall>,
+        /// Those who are ready and not stalled, by their place.
+        free: Vec<usize>,
         choices: u64,
     },
     /// The highest priority.
@@ -84,6 +86,7 @@ impl Chooser {
             Policy::Random => Chooser::Random {
                 random,
                 stalls: Vec::new(),
+                free: Vec::new(),
                 choices: 0,
             },
             Policy::Priorities { changes } => {
@@ -101,7 +104,13 @@ impl Chooser {
     }
 
     /// Chooses one of those that are ready (at least one, in canonical order), or now and then of those that poll.
-    pub(super) fn choose(&mut self, ready: &[Agent], polling: &[Agent]) -> Choice {
+    /// `changed` is whether these are others than at the last choice.
+    pub(super) fn choose(
+        &mut self,
+        ready: &[Agent],
+        polling: &[Agent],
+        mut changed: bool,
+    ) -> Choice {
         match self {
             Chooser::RoundRobin { last } => {
                 let first = ready
@@ -115,10 +124,17 @@ impl Chooser {
             Chooser::Random {
                 random,
                 stalls,
+                free,
                 choices,
             } => {
                 *choices += 1;
+                let before = stalls.len();
                 stalls.retain(|stall| stall.until > *choices);
+                changed |= stalls.len() != before;
+                if changed {
+                    // Also where somebody who polls is chosen: the next choice may find nothing changed.
+                    free.clear();
+                }
                 if !polling.is_empty() && random.once_in(SPINS) {
                     return Choice {
                         name: polling[random.below(polling.len())].name,
@@ -136,11 +152,15 @@ impl Chooser {
                         depth: random.below(3),
                         until,
                     });
+                    free.clear();
                 }
-                let free = |agent: &&Agent| !stalls.iter().any(|stall| stall.covers(agent.name));
-                let count = ready.iter().filter(free).count();
-                let name = match ready.iter().filter(free).nth(random.below(count)) {
-                    Some(agent) => agent.name,
+                if free.is_empty() {
+                    let goes =
+                        |&at: &usize| !stalls.iter().any(|stall| stall.covers(ready[at].name));
+                    free.extend((0..ready.len()).filter(goes));
+                }
+                let name = match free.get(random.below(free.len())) {
+                    Some(&at) => ready[at].name,
                     None => {
                         stalls.clear();
                         ready[random.below(ready.len())].name
@@ -199,7 +219,7 @@ mod tests {
     fn names(policy: Policy, seed: u64, ready: &[Agent], count: usize) -> Vec<Name> {
         let mut chooser = Chooser::new(policy, seed, count as u64);
         (0..count)
-            .map(|_| chooser.choose(ready, &[]).name)
+            .map(|at| chooser.choose(ready, &[], at == 0).name)
             .collect()
     }
 
@@ -248,7 +268,7 @@ mod tests {
         let (ready, polling) = (warps(1, 2), warps(2, 1));
         let mut chooser = Chooser::new(Policy::Random, 5, 0);
         let choices: Vec<Choice> = (0..2000)
-            .map(|_| chooser.choose(&ready, &polling))
+            .map(|at| chooser.choose(&ready, &polling, at == 0))
             .collect();
         let spins = choices
             .iter()

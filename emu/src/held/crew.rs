@@ -37,19 +37,33 @@ pub(super) struct Agent {
 
 /// All agents by name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Crew(Vec<Agent>);
+pub(super) struct Crew {
+    agents: Vec<Agent>,
+    /// How many there are of each standing.
+    counts: [usize; 3],
+    changes: u64,
+}
 
 impl Crew {
     /// The agents in canonical order.
     pub(super) fn agents(&self) -> &[Agent] {
-        &self.0
+        &self.agents
+    }
+
+    /// Grows whenever an agent comes, goes or changes its standing.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn count(&mut self, standing: Standing) -> &mut usize {
+        &mut self.counts[standing as usize]
     }
 
     /// Takes an agent in, ready.
     pub(super) fn add(&mut self, name: Name, role: Role) {
-        let at = self.0.partition_point(|agent| agent.name < name);
+        let at = self.agents.partition_point(|agent| agent.name < name);
         let standing = Standing::Ready;
-        self.0.insert(
+        self.agents.insert(
             at,
             Agent {
                 name,
@@ -57,42 +71,67 @@ impl Crew {
                 standing,
             },
         );
+        self.changes += 1;
+        *self.count(standing) += 1;
     }
 
     fn at(&self, name: Name) -> Option<usize> {
-        self.0.binary_search_by_key(&name, |agent| agent.name).ok()
+        self.agents
+            .binary_search_by_key(&name, |agent| agent.name)
+            .ok()
     }
 
     /// An agent that is there.
     pub(super) fn get(&self, name: Name) -> Option<Agent> {
-        self.at(name).map(|at| self.0[at])
+        self.at(name).map(|at| self.agents[at])
     }
 
     /// Takes an agent out.
     pub(super) fn remove(&mut self, name: Name) {
         if let Some(at) = self.at(name) {
-            self.0.remove(at);
+            let agent = self.agents.remove(at);
+            self.changes += 1;
+            *self.count(agent.standing) -= 1;
         }
     }
 
     /// Takes out all that this holds for.
     pub(super) fn remove_all(&mut self, gone: impl Fn(&Agent) -> bool) {
-        self.0.retain(|agent| !gone(agent));
+        let counts = &mut self.counts;
+        self.agents.retain(|agent| {
+            let gone = gone(agent);
+            counts[agent.standing as usize] -= usize::from(gone);
+            !gone
+        });
+        self.changes += 1;
     }
 
     /// Says whether an agent can go on.
     pub(super) fn set(&mut self, name: Name, standing: Standing) {
-        if let Some(at) = self.at(name) {
-            self.0[at].standing = standing;
+        if let Some(at) = self.at(name)
+            && self.agents[at].standing != standing
+        {
+            let old = std::mem::replace(&mut self.agents[at].standing, standing);
+            self.changes += 1;
+            *self.count(old) -= 1;
+            *self.count(standing) += 1;
         }
     }
 
     /// Lets all of one standing that this holds for go on.
     pub(super) fn wake(&mut self, from: Standing, which: impl Fn(&Agent) -> bool) {
-        for agent in &mut self.0 {
+        if *self.count(from) == 0 {
+            return;
+        }
+        let mut woken = 0;
+        for agent in &mut self.agents {
             if agent.standing == from && which(agent) {
                 agent.standing = Standing::Ready;
+                woken += 1;
             }
         }
+        self.changes += woken as u64;
+        *self.count(from) -= woken;
+        *self.count(Standing::Ready) += woken;
     }
 }

@@ -40,6 +40,8 @@ impl Stage {
     ) -> Stop {
         let mut did = self.open(state).unwrap_or(Did::Moved);
         let (mut ready, mut polling) = (Vec::<Agent>::new(), Vec::<Agent>::new());
+        // Most choices leave everybody as they are.
+        let mut known = None;
         loop {
             match did {
                 Did::Moved | Did::Polled => {}
@@ -49,9 +51,17 @@ impl Stage {
             if self.executed > plan.limit {
                 return Stop::End(End::Unfinished(self.waiters(state)));
             }
-            ready.clear();
-            let all = self.crew.agents().iter();
-            ready.extend(all.filter(|agent| agent.standing == Standing::Ready));
+            let changed = known.replace(self.crew.changes()) != Some(self.crew.changes());
+            if changed {
+                let all = self.crew.agents().iter();
+                ready.clear();
+                ready.extend(
+                    all.clone()
+                        .filter(|agent| agent.standing == Standing::Ready),
+                );
+                polling.clear();
+                polling.extend(all.filter(|agent| agent.standing == Standing::Parked));
+            }
             if ready.is_empty() {
                 if self.complete() {
                     return Stop::End(End::Complete);
@@ -63,10 +73,7 @@ impl Stage {
                 continue;
             }
             *choices += 1;
-            polling.clear();
-            let all = self.crew.agents().iter();
-            polling.extend(all.filter(|agent| agent.standing == Standing::Parked));
-            let choice = chooser.choose(&ready, &polling);
+            let choice = chooser.choose(&ready, &polling, changed);
             for _ in 0..choice.turns {
                 did = self.advance(choice.name, choice.fuel, state);
                 if !matches!(did, Did::Polled) {
@@ -171,10 +178,10 @@ impl Stage {
                         writer: self.watch.writers.get(&(home / 8)).map(|by| LastWriter {
                             device: by.name.device,
                             operation: by.name.op,
-                            kernel: by.kernel.to_string(),
+                            kernel: by.kernel.name().to_owned(),
                             cta: by.name.block,
                             warp: by.name.warp,
-                            line: by.line,
+                            line: by.kernel.ptx_line(by.pc),
                         }),
                     }
                 }

@@ -1,5 +1,6 @@
 //! Held machines: work is enqueued, then run again and again under schedules that a seed determines.
 
+mod changed;
 mod choose;
 mod crew;
 mod detector;

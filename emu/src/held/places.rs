@@ -2,9 +2,12 @@
 //! needs one address for each byte.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::memory::Memory;
 use crate::va::Kind;
+
+use super::changed::PAGE;
 
 /// A valid range of addresses.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,21 @@ pub(super) struct Place {
     pub(super) kind: Kind,
     /// Distinguishes it from others that had its addresses.
     pub(super) id: u64,
+    /// The first page of its memory. All mappings of it have the same.
+    page: usize,
+}
+
+impl Place {
+    /// The pages of its memory.
+    pub(super) fn pages(&self) -> Range<usize> {
+        self.page..self.page + self.len.div_ceil(PAGE) as usize
+    }
+
+    /// The page that an address in it lies in.
+    #[inline]
+    pub(super) fn page(&self, address: u64) -> usize {
+        self.page + ((address - self.base) / PAGE) as usize
+    }
 }
 
 /// All valid ranges, as they are while a machine is held.
@@ -52,9 +70,25 @@ impl Places {
                 device: range.device,
                 kind: range.kind,
                 id: range.id,
+                page: 0,
             }
         };
-        Places(memory.map.ranges().map(place).collect())
+        let mut places: Vec<Place> = memory.map.ranges().map(place).collect();
+        let mut pages: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut next = 0;
+        for place in places.iter().filter(|place| place.home == place.base) {
+            pages.insert(place.base, next);
+            next += place.pages().len();
+        }
+        for place in &mut places {
+            place.page = pages.get(&place.home).copied().unwrap_or(next);
+        }
+        Places(places)
+    }
+
+    /// How many pages all memory has.
+    pub(super) fn pages(&self) -> usize {
+        self.homes().map(|place| place.pages().len()).sum()
     }
 
     /// Ranges that are the home of their memory: each byte once.
@@ -110,5 +144,14 @@ mod tests {
         assert!(places.find(other + 100, hint).is_none());
         let homes: Vec<u64> = places.homes().map(|place| place.base).collect();
         assert_eq!(homes, [other, home]);
+        let page = |address| {
+            places
+                .find(address, &mut 0)
+                .map(|place| place.page(address))
+        };
+        assert_eq!(page(other + 99), Some(0));
+        assert_eq!(page(home + 2 * GRANULE - 1), Some(1024));
+        assert_eq!(page(peer + 2 * GRANULE - 1), Some(1024));
+        assert_eq!(places.pages(), 1025);
     }
 }

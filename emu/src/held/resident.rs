@@ -140,9 +140,11 @@ impl Stage {
         self.now += did * self.tick;
         let cta = &block.cta;
         let same_block = |other: &Agent| other.role == Role::Warp(number);
-        self.crew.wake(Standing::Blocked, |other| {
-            same_block(other) && cta.runnable(other.name.warp as usize)
-        });
+        if std::mem::take(&mut self.watch.released) {
+            self.crew.wake(Standing::Blocked, |other| {
+                same_block(other) && cta.runnable(other.name.warp as usize)
+            });
+        }
         if self.watch.writes != writes {
             self.crew.wake(Standing::Parked, |_| true);
         }

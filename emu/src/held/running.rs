@@ -10,6 +10,7 @@ use crate::operations::{OpId, Work};
 use crate::runner::Shared;
 use crate::slots;
 
+use super::changed::Changed;
 use super::choose::Chooser;
 use super::detector::Detector;
 use super::drive::Stop;
@@ -32,6 +33,7 @@ const DISPATCH: u64 = 0x6469_7370_6174_6368;
 pub(super) struct Start {
     snapshot: Snapshot,
     places: Arc<Places>,
+    changed: Arc<Changed>,
     names: Arc<Names>,
 }
 
@@ -59,11 +61,13 @@ impl<'a> Running<'a> {
         state.phase = Phase::Running;
         let start = held.start.get_or_insert_with(|| {
             let places = Arc::new(Places::of(&state.memory));
+            let changed = Arc::new(Changed::new(places.pages()));
             let snapshot = Snapshot::take(&state, &places);
             let names = Arc::new(Names::of(&snapshot.ops));
             Start {
                 snapshot,
                 places,
+                changed,
                 names,
             }
         });
@@ -118,9 +122,14 @@ impl<'a> Running<'a> {
         if !start.snapshot.fits(state) {
             return Err(HeldError::Changed);
         }
-        start.snapshot.restore(state);
+        start.snapshot.restore(state, &start.changed);
         let detector = Detector::of(plan, state, &start.places);
-        let watch = Watch::new(detector, start.places.clone(), explored);
+        let watch = Watch::new(
+            detector,
+            start.places.clone(),
+            start.changed.clone(),
+            explored,
+        );
         let floor = Floor::new(&state.profile, state.devices.len(), plan.residency);
         let (ops, names) = (start.snapshot.ops.clone(), start.names.clone());
         Ok(Stage::new(ops, names, floor, watch, draw, plan.tick))

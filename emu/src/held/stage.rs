@@ -168,6 +168,9 @@ impl Stage {
 
     fn touches(&mut self, work: &Work) -> Vec<Touch> {
         let mut touch = |address, len, write| {
+            if write {
+                self.watch.writes_to(address, len);
+            }
             let address = self.watch.home(address);
             Touch {
                 address,
@@ -208,6 +211,7 @@ impl Stage {
     ) -> Did {
         log::info!("emulator: in a held run: {words}");
         state.devices[device as usize].error = Some(code);
+        self.watch.broke_off();
         Did::Fault(words)
     }
 

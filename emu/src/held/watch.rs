@@ -1,12 +1,13 @@
 //! What a held run itself sees of its warps: the trace, who wrote what last, and whether anything changed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use slabfence_emu_exec::{
-    Access, AccessKind, CtaBarrier, Fence, Hook, Operation, Order, Site, Space,
+    Access, AccessKind, CtaBarrier, Fence, Hook, Kernel, Operation, Order, Site, Space,
 };
 
+use super::changed::Changed;
 use super::detector::Detector;
 use super::name::{Name, mix};
 use super::places::Places;
@@ -45,9 +46,9 @@ pub(super) struct Writer {
     /// The warp.
     pub(super) name: Name,
     /// Its kernel.
-    pub(super) kernel: Arc<str>,
-    /// Line of the PTX text.
-    pub(super) line: u32,
+    pub(super) kernel: Arc<Kernel>,
+    /// Its instruction.
+    pub(super) pc: u32,
 }
 
 /// The hook of held runs. It hands everything on, at home addresses.
@@ -56,6 +57,7 @@ pub(super) struct Watch {
     /// The detector.
     pub(super) detector: Detector,
     places: Arc<Places>,
+    changed: Arc<Changed>,
     /// The warp that runs.
     pub(super) name: Name,
     /// A number for its block, the same in every run with the same choices.
@@ -67,22 +69,32 @@ pub(super) struct Watch {
     /// Strong stores, read-modify-writes and tasks so far: what may end a wait.
     pub(super) writes: u64,
     /// Writers of words by home address.
-    pub(super) writers: BTreeMap<u64, Writer>,
+    pub(super) writers: FxHashMap<u64, Writer>,
     /// Strong accesses since this was last emptied, if wanted.
     pub(super) strong: Option<Vec<Strong>>,
     /// Barriers since this was last emptied.
     pub(super) meetings: Vec<Meeting>,
+    /// Whether a barrier was completed, which lets others of its block go on.
+    pub(super) released: bool,
     /// Whether steps end before strong accesses.
     pub(super) pause: bool,
     hint: usize,
+    /// Room for what is noted of one access, and its words.
+    room: (Vec<u64>, Vec<u64>),
 }
 
 impl Watch {
     /// Watches for a detector; `explored` says whether accesses and barriers are kept for the explorer.
-    pub(super) fn new(detector: Detector, places: Arc<Places>, explored: bool) -> Watch {
+    pub(super) fn new(
+        detector: Detector,
+        places: Arc<Places>,
+        changed: Arc<Changed>,
+        explored: bool,
+    ) -> Watch {
         Watch {
             detector,
             places,
+            changed,
             name: Name {
                 device: 0,
                 op: 0,
@@ -93,11 +105,13 @@ impl Watch {
             trace: 0,
             visible: 0,
             writes: 0,
-            writers: BTreeMap::new(),
+            writers: FxHashMap::default(),
             strong: explored.then(Vec::new),
             meetings: Vec::new(),
+            released: false,
             pause: false,
             hint: 0,
+            room: Default::default(),
         }
     }
 
@@ -127,14 +141,54 @@ impl Watch {
         place.map_or((address, 0), |place| (place.home, address - place.base))
     }
 
+    /// A range of addresses is written to, whatever lies there.
+    pub(super) fn writes_to(&mut self, address: u64, len: u64) {
+        let end = address.saturating_add(len);
+        let mut at = address;
+        while at < end {
+            let Some(place) = self.places.find(at, &mut self.hint) else {
+                return self.changed.mark_all();
+            };
+            let stop = end.min(place.base + place.len);
+            (place.page(at)..=place.page(stop - 1)).for_each(|page| self.changed.mark(page));
+            at = stop;
+        }
+    }
+
+    /// The lanes of an access write.
+    fn writes_of(&mut self, access: &Access<'_>) {
+        let mut marked = usize::MAX;
+        for (lane, &address) in access.addresses.iter().enumerate() {
+            if access.lanes >> lane & 1 == 0 {
+                continue;
+            }
+            let Some(place) = self.places.find(address, &mut self.hint) else {
+                return self.changed.mark_all();
+            };
+            // All of a lane's bytes: they are aligned to their number, a power of two, and memory begins at a page.
+            let page = place.page(address);
+            if page != marked {
+                self.changed.mark(page);
+                marked = page;
+            }
+        }
+    }
+
+    /// A step broke off: what it did is not known.
+    pub(super) fn broke_off(&mut self) {
+        self.changed.mark_all();
+    }
+
     fn seen(&mut self, at: &Site<'_>, access: &Access<'_>) {
         let lanes = (0..32).filter(|lane| access.lanes >> lane & 1 == 1);
         let write = access.kind != AccessKind::Load;
         if write {
             self.writes += 1;
         }
-        let mut digest = vec![u64::from(at.pc), u64::from(access.lanes)];
-        let mut words = Vec::new();
+        let (mut digest, mut words) = std::mem::take(&mut self.room);
+        digest.clear();
+        digest.extend([u64::from(at.pc), u64::from(access.lanes)]);
+        words.clear();
         for lane in lanes {
             let address = access.addresses[lane];
             if access.space == Space::Global {
@@ -145,29 +199,32 @@ impl Watch {
             }
             let bytes = u64::from(access.size * access.elements);
             for part in (0..bytes).step_by(8) {
-                words.push(self.word(access.space, address + part));
+                let word = self.word(access.space, address + part);
+                // Mostly all lanes access the same.
+                if words.last() != Some(&word) {
+                    words.push(word);
+                }
             }
         }
         words.sort_unstable();
         words.dedup();
         self.note(&digest);
         if write && access.space == Space::Global {
-            let kernel: Arc<str> = at.launch.kernel.name().into();
-            let line = at.launch.kernel.ptx_line(at.pc);
-            let name = self.name;
+            let (name, pc) = (self.name, at.pc);
             for &word in &words {
-                let kernel = kernel.clone();
-                self.writers.insert(word, Writer { name, kernel, line });
+                let kernel = Arc::clone(&at.launch.kernel);
+                self.writers.insert(word, Writer { name, kernel, pc });
             }
         }
         if let Some(strong) = &mut self.strong {
             let commutes = access.operation.filter(|_| !access.returns);
             strong.push(Strong {
-                words,
+                words: words.clone(),
                 write,
                 commutes,
             });
         }
+        self.room = (digest, words);
     }
 }
 
@@ -177,6 +234,10 @@ impl Hook for Watch {
     fn access(&mut self, at: &Site<'_>, access: &Access<'_>) {
         if access.order != Order::Weak || access.operation.is_some() {
             self.seen(at, access);
+        }
+        let global = matches!(access.space, Space::Global | Space::Const);
+        if global && access.kind != AccessKind::Load {
+            self.writes_of(access);
         }
         if self.detector.0.is_none() {
             return;
@@ -204,6 +265,7 @@ impl Hook for Watch {
     }
 
     fn cta_barrier(&mut self, at: &Site<'_>, event: CtaBarrier<'_>) {
+        self.released |= matches!(event, CtaBarrier::Completed { .. });
         match event {
             CtaBarrier::Arrived { id, .. } => {
                 self.note(&[u64::from(at.pc), u64::from(id)]);

@@ -25,6 +25,8 @@ pub(crate) struct Memories<'a, M> {
     pub(crate) shared: &'a mut [u8],
     pub(crate) local: &'a mut [u8],
     pub(crate) params: &'a [u8],
+    /// Room for the rows that a hook wants to know.
+    pub(crate) rows: &'a mut [Vec<Wide>; 2],
 }
 
 /// What a strong access found, over all its lanes.
@@ -149,10 +151,16 @@ impl<M: GlobalMemory> Memories<'_, M> {
                 found,
                 ..Notes::default()
             };
+            if notes.recording {
+                [notes.loaded, notes.stored] = std::mem::take(self.rows);
+                notes.loaded.clear();
+                notes.stored.clear();
+            }
             self.perform_part(op, &part, &mut notes)?;
             found = notes.found;
             if let Some(visit) = &mut visit {
                 visit(&notes.access(op, &part));
+                *self.rows = [notes.loaded, notes.stored];
             }
         }
         Ok(found)
