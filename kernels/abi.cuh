@@ -17,6 +17,7 @@ constexpr uint32_t SLOTS = 2;
 constexpr uint32_t PHASES = 2;
 constexpr uint32_t MAX_GRID = 128;
 constexpr uint32_t NORM_ROWS = 64;
+constexpr uint32_t STARTED_EPOCH_BITS = 16;
 
 namespace OperationKind {
     constexpr uint32_t AllGatherHeads = 1;

@@ -95,6 +95,7 @@ SF_INLINE void stage(const GatherParams& p, const Operation& op, Pack (&pack)[BA
 template <bool PUSH>
 SF_INLINE void gather(const GatherParams& p) {
     const Header& h = p.header;
+    __shared__ u64 epochs[WARPS];
     // The first packs are on their way before the epoch is known.
     Pack pack[BATCH];
     if (!is_control()) {
@@ -112,7 +113,7 @@ SF_INLINE void gather(const GatherParams& p) {
             enter(h, op);
         }
     }
-    bool good = staged(op);
+    bool good = staged(op, epochs);
     if (is_control()) {
         control(h, op);
     } else {

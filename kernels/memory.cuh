@@ -104,6 +104,19 @@ SF_INLINE void store_word(u64 address, u32 value) {
     asm volatile("st.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
+// Shared memory of the CTA, ordered by its barriers.
+SF_INLINE u64 load_shared(const u64& word) {
+    const u32 address = static_cast<u32>(__cvta_generic_to_shared(&word));
+    u64 value;
+    asm volatile("ld.shared.u64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
+    return value;
+}
+
+SF_INLINE void store_shared(u64& word, u64 value) {
+    const u32 address = static_cast<u32>(__cvta_generic_to_shared(&word));
+    asm volatile("st.shared.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
+}
+
 // Two-way select between addresses from the parameter block. Kept opaque, so that no compiler turns it into
 // arithmetic on the epoch: whatever the epoch is, the result is one of the two.
 SF_INLINE u64 select(u32 odd, u64 even_address, u64 odd_address) {

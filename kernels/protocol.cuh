@@ -13,11 +13,18 @@ constexpr u32 CTA_THREADS = WORKERS + 32;
 constexpr u32 WARPS = CTA_THREADS / 32;
 // Polls between two looks at the clock and at the poison lines.
 constexpr u32 POLLS_PER_LOOK = 64;
+// Where the ticket's sums begin: CTAs in the lowest bits, then their tags, then their epochs, modulo 2^24.
+constexpr u32 TICKET_TAGS = 16;
+constexpr u32 TICKET_EPOCHS = 40;
+static_assert(u64(MAX_GRID) * 0xffff < u64(1) << (TICKET_EPOCHS - TICKET_TAGS), "tags would run into the epochs");
+// The bits of `started` that name an epoch.
+constexpr u32 STARTED_EPOCH = (1u << STARTED_EPOCH_BITS) - 1;
 
 #define SF_LOCAL(header, field) ((header).local + offsetof(LocalBlock, field))
 
 SF_INLINE u32 lane() { return threadIdx.x & 31; }
 SF_INLINE bool is_control() { return threadIdx.x >= WORKERS; }
+SF_INLINE bool any_lane(bool mine) { return __any_sync(0xffffffff, mine); }
 
 // What a warp knows of the running operation.
 struct Operation {
@@ -45,6 +52,14 @@ SF_INLINE u64 verdict_word(u32 cause, u64 epoch) {
     return (static_cast<u64>(cause) << 56) | (epoch & ((u64(1) << 56) - 1));
 }
 
+// The overlap guard. Nothing orders the last CTA's addition to `started` before its exchange of the epoch, nor the loads
+// of the two here, so `started` says which epoch it belongs to: with any other, another operation is at work. Warps that
+// ended early may have made `retired` the larger; as many warps as the words can differ by fit into half their bits.
+SF_INLINE bool overlaps(u64 epoch, u64 started, u64 retired) {
+    const u32 equal = (static_cast<u32>(retired) << STARTED_EPOCH_BITS) | (static_cast<u32>(epoch) & STARTED_EPOCH);
+    return ((equal - static_cast<u32>(started)) & (0x80000000u | STARTED_EPOCH)) != 0;
+}
+
 // Reads the epoch, the overlap guard and the poison lines; every warp does, in parallel, since each of them needs to
 // know before its first store to a peer whether it may.
 SF_INLINE Operation begin(const Header& h) {
@@ -55,9 +70,9 @@ SF_INLINE Operation begin(const Header& h) {
     const u64 poison = lane() < h.world ? load_relaxed_sys(h.poison + lane() * LINE) : 0;
     op.odd = static_cast<u32>(op.epoch) & 1;
     op.cause = 0;
-    if (__any_sync(0xffffffff, poison != 0)) {
+    if (any_lane(poison != 0)) {
         op.cause = Cause::Skipped;
-    } else if (retired < started) {
+    } else if (overlaps(op.epoch, started, retired)) {
         op.cause = Cause::Overlap;
     }
     return op;
@@ -100,40 +115,51 @@ SF_INLINE void warn(const Header& h, const Operation& op, u32 phase, const Fault
     store_relaxed_sys(h.health_header + offsetof(HealthHeader, warning), op.epoch);
 }
 
+// What a thread knows of its wait.
+struct Wait {
+    Fault fault;
+    u64 since;
+    bool warned;
+};
+
+// One look, between polls, at the poison lines and the clock. True: the wait is over, and `wait.fault` says why.
+SF_INLINE bool given_up(const Header& h, const Operation& op, u32 phase, u32 timeout_cause, Wait& wait) {
+    Fault& fault = wait.fault;
+    #pragma unroll 1
+    for (u32 rank = 0; rank < h.world; ++rank) {
+        const u64 poison = load_relaxed_sys(h.poison + rank * LINE);
+        if (poison == 0) continue;
+        fault.cause = Cause::PeerFailed;
+        fault.late = rank;
+        fault.seen = poison;
+        return true;
+    }
+    const u64 now = clock_ticks(h.clock);
+    if (wait.since == 0) wait.since = now;
+    fault.waited = now - wait.since;
+    if (h.fail_ticks != 0 && fault.waited >= h.fail_ticks) {
+        fault.cause = timeout_cause;
+        return true;
+    }
+    if (h.warn_ticks != 0 && !wait.warned && fault.waited >= h.warn_ticks) {
+        wait.warned = true;
+        Fault warning = fault;
+        warning.cause = timeout_cause;
+        warn(h, op, phase, warning);
+    }
+    return false;
+}
+
 // Polls until `arrived(seen)` holds, the channel is poisoned, or the fail threshold has passed.
 template <class Arrived>
 SF_INLINE Fault await(const Header& h, const Operation& op, u32 phase, u32 timeout_cause, u32 source, u64 expected,
                       Arrived arrived) {
-    Fault fault = {0, source, expected, 0, 0};
-    u64 since = 0;
-    bool warned = false;
+    Wait wait = {{0, source, expected, 0, 0}, 0, false};
     #pragma unroll 1
-    for (u32 polls = 1; !arrived(fault.seen); ++polls) {
-        if (polls % POLLS_PER_LOOK != 0) continue;
-        #pragma unroll 1
-        for (u32 rank = 0; rank < h.world; ++rank) {
-            const u64 poison = load_relaxed_sys(h.poison + rank * LINE);
-            if (poison == 0) continue;
-            fault.cause = Cause::PeerFailed;
-            fault.late = rank;
-            fault.seen = poison;
-            return fault;
-        }
-        const u64 now = clock_ticks(h.clock);
-        if (since == 0) since = now;
-        fault.waited = now - since;
-        if (h.fail_ticks != 0 && fault.waited >= h.fail_ticks) {
-            fault.cause = timeout_cause;
-            return fault;
-        }
-        if (h.warn_ticks != 0 && !warned && fault.waited >= h.warn_ticks) {
-            warned = true;
-            Fault warning = fault;
-            warning.cause = timeout_cause;
-            warn(h, op, phase, warning);
-        }
+    for (u32 polls = 1; !arrived(wait.fault.seen); ++polls) {
+        if (polls % POLLS_PER_LOOK == 0 && given_up(h, op, phase, timeout_cause, wait)) break;
     }
-    return fault;
+    return wait.fault;
 }
 
 // Control warp, CTA 0: enters the operation at every peer.
@@ -145,23 +171,44 @@ SF_INLINE void enter(const Header& h, const Operation& op) {
                            (h.tag << 32) | static_cast<u32>(op.epoch));
 }
 
-// Control warp, CTA 0: waits until every peer has entered this epoch, and compares operation tags.
+// Where a peer stores its entry line of this operation.
+SF_INLINE u64 entry_line(const Header& h, const Operation& op, u32 source) {
+    return select(op.odd, h.own[0].entry, h.own[1].entry) + source * LINE;
+}
+
+// One look at an entry line: whether its source has entered this operation, and if so, with which tag.
+SF_INLINE bool entered(const Operation& op, u64 line, u64& seen, u32& tag) {
+    u64 check;
+    load_acquire_sys_pair(line, seen, check);
+    tag = static_cast<u32>(check >> 32);
+    return seen == op.epoch && static_cast<u32>(check) == static_cast<u32>(op.epoch);
+}
+
+// Control warp, CTA 0: waits until every peer has entered this epoch, and compares operation tags. The warp stays
+// together, so that it can leave at the first tag that differs, whoever else has yet to come.
 SF_INLINE Fault meet(const Header& h, const Operation& op) {
     const u32 source = lane();
-    if (source >= h.world || source == h.rank) return Fault{0, source, 0, 0, 0};
-    const u64 line = select(op.odd, h.own[0].entry, h.own[1].entry) + source * LINE;
     const u32 tag = static_cast<u32>(h.tag);
-    u32 their_tag = tag;
-    Fault fault = await(h, op, 0, Cause::EntryTimeout, source, op.epoch, [&](u64& seen) {
-        u64 check;
-        load_acquire_sys_pair(line, seen, check);
-        their_tag = static_cast<u32>(check >> 32);
-        return seen == op.epoch && static_cast<u32>(check) == static_cast<u32>(op.epoch);
-    });
-    if (fault.cause == 0 && their_tag != tag) {
-        fault.cause = Cause::TagMismatch;
-        fault.expected = tag;
-        fault.seen = their_tag;
+    bool waits = source < h.world && source != h.rank;
+    bool differs = false;
+    const u64 line = entry_line(h, op, source);
+    Wait wait = {{0, source, op.epoch, 0, 0}, 0, false};
+    Fault& fault = wait.fault;
+    #pragma unroll 1
+    for (u32 polls = 1;; ++polls) {
+        u32 their_tag;
+        if (waits && entered(op, line, fault.seen, their_tag)) {
+            waits = false;
+            if (their_tag != tag) {
+                differs = true;
+                fault.cause = Cause::TagMismatch;
+                fault.expected = tag;
+                fault.seen = their_tag;
+            }
+        }
+        if (!any_lane(waits) || any_lane(differs)) break;
+        if (polls % POLLS_PER_LOOK != 0) continue;
+        if (any_lane(waits && given_up(h, op, 0, Cause::EntryTimeout, wait))) break;
     }
     return fault;
 }
@@ -169,14 +216,17 @@ SF_INLINE Fault meet(const Header& h, const Operation& op) {
 // One thread of the control warp, behind a barrier that every warp's epoch read has passed: the last CTA to arrive
 // advances the epoch. Arrives on every path, poisoned ones too, since the next operation needs a whole ticket.
 SF_INLINE u32 arrive(const Header& h, const Operation& op) {
-    const u64 mine = 1 + (((h.tag >> 32) & 0xffff) << 16);
+    const u64 mine = 1 + (((h.tag >> 32) & 0xffff) << TICKET_TAGS) + (op.epoch << TICKET_EPOCHS);
     const u64 total = add_acq_rel_gpu(SF_LOCAL(h, ticket), mine) + mine;
     const u32 count = static_cast<u32>(total & 0xffff);
     if (count < gridDim.x) return 0;
     const bool whole = total == mine * gridDim.x;
     store_relaxed_gpu(SF_LOCAL(h, ticket), 0);
-    count_relaxed_gpu(SF_LOCAL(h, started), u64(gridDim.x) * WARPS);
-    const u64 old = exchange_relaxed_gpu(SF_LOCAL(h, epoch), op.epoch + 1);
+    const u64 next = op.epoch + 1;
+    // Counts the warps and puts the next epoch's name into the place of this one's.
+    count_relaxed_gpu(SF_LOCAL(h, started), (u64(gridDim.x) * WARPS << STARTED_EPOCH_BITS) + (next & STARTED_EPOCH) -
+                                                (op.epoch & STARTED_EPOCH));
+    const u64 old = exchange_relaxed_gpu(SF_LOCAL(h, epoch), next);
     return whole && old == op.epoch ? 0 : Cause::Overlap;
 }
 
@@ -184,29 +234,29 @@ SF_INLINE u32 arrive(const Header& h, const Operation& op) {
 constexpr u32 CAUSE_ELSEWHERE = ~0u;
 
 // All threads: everything that this CTA stages is in place. False when the CTA must not go on: what one warp saw holds
-// for all, since poison, or the end of an overlap, may have come between two warps' looks.
-SF_INLINE bool staged(Operation& op) {
-    if (barrier_or(1, CTA_THREADS, op.cause != 0) && op.cause == 0) op.cause = CAUSE_ELSEWHERE;
+// for all, since poison, or the end of an overlap, may have come between two warps' looks. So may the next epoch.
+// `epochs` are what the warps have read, in shared memory.
+SF_INLINE bool staged(Operation& op, u64 (&epochs)[WARPS]) {
+    if (lane() == 0) store_shared(epochs[threadIdx.x / 32], op.epoch);
+    const bool stopped = barrier_or(1, CTA_THREADS, op.cause != 0);
+    const bool differs = any_lane(load_shared(epochs[lane() < WARPS ? lane() : 0]) != op.epoch);
+    if ((stopped || differs) && op.cause == 0) op.cause = CAUSE_ELSEWHERE;
     return op.cause == 0;
 }
 
 SF_INLINE bool poisoned(const Header& h) {
-    return __any_sync(0xffffffff, lane() < h.world && load_relaxed_sys(h.poison + lane() * LINE) != 0);
+    return any_lane(lane() < h.world && load_relaxed_sys(h.poison + lane() * LINE) != 0);
 }
 
 // Control warp, after `staged`.
 SF_INLINE void control(const Header& h, Operation op) {
     // Behind the barrier the poison that another warp saw is seen here too.
     if (op.cause == CAUSE_ELSEWHERE) op.cause = poisoned(h) ? Cause::Skipped : Cause::Overlap;
+    const u32 overlap = lane() == 0 ? arrive(h, op) : 0;
+    // At once: when calls overlap, an entry line that `meet` would wait for may have been overwritten.
+    if (op.cause == 0 && any_lane(overlap != 0)) op.cause = Cause::Overlap;
     Fault fault = {op.cause, h.rank, op.epoch, 0, 0};
-    if (lane() == 0) {
-        const u32 overlap = arrive(h, op);
-        if (fault.cause == 0) fault.cause = overlap;
-    }
-    if (op.cause == 0 && blockIdx.x == 0) {
-        const Fault met = meet(h, op);
-        if (fault.cause == 0) fault = met;
-    }
+    if (op.cause == 0 && blockIdx.x == 0) fault = meet(h, op);
     // A cause that the whole warp found is reported once.
     if (fault.cause != 0 && (op.cause == 0 || lane() == 0)) report(h, op, 0, fault);
 }
@@ -230,10 +280,17 @@ SF_INLINE bool received(const Header& h, const Operation& op, u32 phase) {
     u32 cause = 0;
     if (source < h.world && source != h.rank) {
         const u64 flag = select(op.odd, h.own[0].flags, h.own[1].flags) + flag_offset(h, phase, source);
-        const Fault fault = await(h, op, phase, Cause::DataTimeout, source, op.epoch, [&](u64& seen) {
+        Fault fault = await(h, op, phase, Cause::DataTimeout, source, op.epoch, [&](u64& seen) {
             seen = load_acquire_sys(flag);
             return seen == op.epoch;
         });
+        // Both waits may end at the same time. Whoever has not entered is not late with its data.
+        u64 seen;
+        u32 tag;
+        if (fault.cause == Cause::DataTimeout && !entered(op, entry_line(h, op, source), seen, tag)) {
+            fault.cause = Cause::EntryTimeout;
+            fault.seen = seen;
+        }
         cause = fault.cause;
         if (cause != 0) report(h, op, phase, fault);
     }

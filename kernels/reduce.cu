@@ -207,6 +207,7 @@ SF_INLINE void poison_output(const ReduceParams& p, PackWalk walk) {
 template <class T, u32 N, bool PUSH>
 SF_INLINE void reduce(const ReduceParams& p) {
     const Header& h = p.header;
+    __shared__ u64 epochs[WARPS];
     const PackWalk walk(p);
     // The first packs are on their way before the epoch is known.
     Batch batch;
@@ -219,7 +220,7 @@ SF_INLINE void reduce(const ReduceParams& p) {
             enter(h, op);
         }
     }
-    bool good = staged(op);
+    bool good = staged(op, epochs);
     if (is_control()) {
         control(h, op);
     } else {

@@ -8,7 +8,7 @@ use crate::probe::machine;
 use crate::shape::Shape;
 use slabfence::channel::Contract;
 use slabfence::health::Health;
-use slabfence::layout::{DType, LocalBlock, Transport};
+use slabfence::layout::{DType, LocalBlock, Transport, started_warps};
 use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Run};
 use slabfence_emu_mutants::{Entry, Family, MUTATIONS, Scenario, shipped};
 
@@ -58,9 +58,11 @@ fn check(scenario: Scenario, seats: &[Seat], looked: &Looked<'_>) -> Result<(), 
             + offset_of!(LocalBlock, started) as u64;
         let word = |address| {
             let mut bytes = [0; 8];
-            looked.read(address, &mut bytes).then_some(bytes)
+            let read = looked.read(address, &mut bytes);
+            read.then_some(u64::from_le_bytes(bytes))
         };
-        if word(started).is_none() || word(started) != word(retired) {
+        let started = word(started).map(started_warps);
+        if started.is_none() || started != word(retired) {
             return Err("counters".to_owned());
         }
     }

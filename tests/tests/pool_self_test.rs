@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use slabfence::channel::{Contract, Part};
 use slabfence::driver::Driver;
-use slabfence::layout::{LINE, LocalBlock, Transport};
+use slabfence::layout::{LINE, LocalBlock, Transport, started_word};
 use slabfence::sys::{Api, CUdeviceptr, CUfunction, CUresult, CUstream, pfn};
 use slabfence_emu::{Live, Machine, Profile};
 use slabfence_tests::probe::{Probe, machine};
@@ -190,7 +190,9 @@ fn a_channel_after_the_self_test_is_as_if_there_had_been_none() {
         set
     });
     let epoch = (Part::Local, offset_of!(LocalBlock, epoch) as u64, 2);
-    assert_eq!(words, [[epoch], [epoch]]);
+    let started = offset_of!(LocalBlock, started) as u64;
+    let started = (Part::Local, started, started_word(0, 2));
+    assert_eq!(words, [[epoch, started], [epoch, started]]);
     drop(driver);
     assert_eq!(machine.live(), Live::default());
 }

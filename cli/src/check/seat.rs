@@ -7,7 +7,7 @@ use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Kernel, Module, Stream};
 use slabfence::group::{Bootstrap, Group, Rank, ThreadBootstrap};
 use slabfence::health::Health;
-use slabfence::layout::{DeviceStruct, Field, Header, LocalBlock};
+use slabfence::layout::{DeviceStruct, Field, Header, LocalBlock, started_warps};
 use slabfence::{Error, Result};
 use slabfence_emu::held::Looked;
 use slabfence_tests::ranks::Member;
@@ -233,7 +233,7 @@ impl Lane {
             let read = looked.read(local + offset as u64, &mut bytes);
             read.then_some(u64::from_le_bytes(bytes))
         };
-        let started = word(offset_of!(LocalBlock, started));
+        let started = word(offset_of!(LocalBlock, started)).map(started_warps);
         let retired = word(offset_of!(LocalBlock, retired));
         match started.is_some() && started == retired {
             true => Ok(()),

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::group::PeerIndex;
-use crate::layout::{InboxLayout, LocalBlock, SignalLayout, Transport};
+use crate::layout::{InboxLayout, LocalBlock, SignalLayout, Transport, started_word};
 use crate::slab::{Arena, ArenaRecord, Imported, Inbox, Kind, Local, Outbox, PeerArena, Signal};
 
 use super::contract::{Contract, Staging};
@@ -181,10 +181,16 @@ impl Memory {
         }
     }
 
-    /// Sets the epoch of channel `index`. Its ranges are at rest.
-    pub(super) fn set_epoch(&self, index: usize, epoch: u64) -> Result<()> {
-        let place = offset_of!(LocalBlock, epoch);
-        self.local.write(index, place, &epoch.to_le_bytes())
+    /// Sets the epoch of channel `index`, whose operations have run so many warps so far. Its ranges are at rest.
+    pub(super) fn set_epoch(&self, index: usize, epoch: u64, warps: u64) -> Result<()> {
+        for (place, word) in [
+            (offset_of!(LocalBlock, started), started_word(warps, epoch)),
+            (offset_of!(LocalBlock, retired), warps),
+            (offset_of!(LocalBlock, epoch), epoch),
+        ] {
+            self.local.write(index, place, &word.to_le_bytes())?;
+        }
+        Ok(())
     }
 
     /// Zeroes what channel `index` keeps of its operations, as it was after the allocation. Its ranges are at rest. Staged

@@ -104,7 +104,7 @@ impl Pool {
         let mut peers = shared.peers.iter();
         peers.try_for_each(|peer| teller.imported(peer))?;
         let first = state.first_epochs.get(&index).copied();
-        memory.set_epoch(index, first.unwrap_or(FIRST_EPOCH))?;
+        memory.set_epoch(index, first.unwrap_or(FIRST_EPOCH), 0)?;
         let header = shared.source(memory).header(index, channel)?;
         Ok(Lane::new(index, name, header))
     }

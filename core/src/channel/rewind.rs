@@ -6,7 +6,7 @@ use core::mem::offset_of;
 use crate::error::{Error, Result};
 use crate::group::Rank;
 use crate::group::wire::{Reader, Writer};
-use crate::layout::{LINE, LocalBlock};
+use crate::layout::{LINE, LocalBlock, started_warps};
 
 use super::agreement::Failures;
 use super::memory::Memory;
@@ -30,7 +30,7 @@ pub(super) struct Steps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counters {
     epoch: u64,
-    started: u64,
+    warps: u64,
     generation: u64,
 }
 
@@ -92,7 +92,7 @@ fn read(memory: &Memory, index: usize) -> Result<Counters> {
     };
     Ok(Counters {
         epoch: word(offset_of!(LocalBlock, epoch))?,
-        started: word(offset_of!(LocalBlock, started))?,
+        warps: started_warps(word(offset_of!(LocalBlock, started))?),
         generation: word(offset_of!(LocalBlock, generation))?,
     })
 }
@@ -111,12 +111,11 @@ fn rewrite(
         (offset_of!(LocalBlock, failed), 0),
         (offset_of!(LocalBlock, fault_claim), 0),
         (offset_of!(LocalBlock, warn_claim), 0),
-        (offset_of!(LocalBlock, retired), counters.started),
         (offset_of!(LocalBlock, generation), counters.generation + 1),
-        (offset_of!(LocalBlock, epoch), epoch),
     ] {
         memory.local.write(index, offset, &u64::to_le_bytes(word))?;
     }
+    memory.set_epoch(index, epoch, counters.warps)?;
     let poison = shared.cut.signal.poison();
     let bytes = shared.cut.world as usize * LINE;
     memory.signal.fill(index, poison, 0, bytes)

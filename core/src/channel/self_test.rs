@@ -59,7 +59,7 @@ impl Pool {
         let memory = state.memory.as_ref().ok_or(Error::Closed {
             what: "Pool::create",
         })?;
-        memory.set_epoch(INDEX, FIRST_EPOCH)?;
+        memory.set_epoch(INDEX, FIRST_EPOCH, 0)?;
         let mut header = shared.source(memory).header(INDEX, 1)?;
         let clock = shared.page.clock();
         // Less than the host waits for the device: the kernel's report says more.

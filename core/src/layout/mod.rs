@@ -13,7 +13,9 @@ mod signal;
 
 pub use codes::{Cause, DType, OperationKind, Transport, split_verdict, verdict_word};
 pub use health::{ChannelHealth, FaultRecord, HealthHeader};
-pub use local::{LocalBlock, NORM_ROWS, NormCounter};
+pub use local::{
+    LocalBlock, NORM_ROWS, NormCounter, STARTED_EPOCH_BITS, started_warps, started_word,
+};
 pub use macros::{DeviceStruct, DeviceType, Field};
 pub use params::{
     ABI, AttentionParams, ClockParams, GatherParams, Header, MAGIC, PeerAddresses, Preamble,
@@ -32,6 +34,7 @@ pub const CONSTANTS: &[(&str, u64)] = &[
     ("PHASES", PHASES as u64),
     ("MAX_GRID", MAX_GRID as u64),
     ("NORM_ROWS", NORM_ROWS as u64),
+    ("STARTED_EPOCH_BITS", STARTED_EPOCH_BITS as u64),
 ];
 
 /// One shared struct, without its type.

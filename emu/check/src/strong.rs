@@ -80,6 +80,8 @@ impl Scene<'_> {
                     .report(rule, self.registry, sides, at, || detail.to_owned());
             }
             protocol::replace_users(kind, word, &by);
+            // Who tells of a failure has left its waits for that.
+            self.warp.poisoned |= kind == RegionKind::Poison;
         }
         let releases = self.releases();
         let boundary = self.options.kernel_boundary;

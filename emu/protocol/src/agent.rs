@@ -141,7 +141,16 @@ impl Model<'_> {
                 };
                 Self::agent(s, at).epoch = epoch;
             }
-            Step::ReadStarted => Self::agent(s, at).seen = s.ranks[r].started,
+            Step::ReadStarted => {
+                let rank = &s.ranks[r];
+                let (seen, named) = (rank.started, rank.started_epoch);
+                let named_by_last = self.rules.epoch == EpochRule::LastArrival;
+                let agent = Self::agent(s, at);
+                agent.seen = seen;
+                if self.rules.started_named && named_by_last && named != agent.epoch {
+                    agent.cause = Cause::Overlap.bit();
+                }
+            }
             Step::ReadRetired => {
                 let retired = s.ranks[r].retired;
                 let overlap = match self.rules.guard {
@@ -218,7 +227,12 @@ impl Model<'_> {
             }
             Step::Arrive => self.arrive(s, call, at),
             Step::ZeroTicket => (s.ranks[r].arrived, s.ranks[r].sum) = (0, 0),
-            Step::CountStarted => s.ranks[r].started += 2 * self.operation(call).grid,
+            Step::CountStarted => {
+                let next = self.next(s.ranks[r].started_epoch, 1);
+                let rank = &mut s.ranks[r];
+                rank.started += 2 * self.operation(call).grid;
+                rank.started_epoch = next;
+            }
             Step::Advance => {
                 let next = self.next(agent.epoch, 1);
                 if self.rules.epoch == EpochRule::EachCta {

@@ -50,14 +50,14 @@ impl Model<'_> {
         let agent = *Self::agent(s, at);
         let mine = match self.rules.ticket {
             TicketSum::Count => 0,
-            TicketSum::Tag => u16::from(op.tag),
-            TicketSum::TagAndEpoch => u16::from(op.tag ^ agent.epoch),
+            TicketSum::Tag => u32::from(op.tag),
+            TicketSum::TagAndEpoch => u32::from(op.tag) | u32::from(agent.epoch) << 16,
         };
         let rank = &mut s.ranks[usize::from(at.rank)];
         rank.arrived += 1;
         rank.sum += mine;
         let (count, sum) = (rank.arrived, rank.sum);
-        let whole = count == op.grid && sum == mine * u16::from(op.grid);
+        let whole = count == op.grid && sum == mine * u32::from(op.grid);
         let agent = Self::agent(s, at);
         agent.last = count >= op.grid;
         if agent.last && !whole && self.rules.ticket != TicketSum::Count {

@@ -17,6 +17,7 @@ impl Model<'_> {
         };
         for rank in &mut s.ranks[..self.scenario.world] {
             rank.epoch = self.scenario.epoch;
+            rank.started_epoch = self.scenario.epoch;
             rank.cta_epoch.fill(self.scenario.epoch);
             self.fill(rank);
         }
@@ -71,6 +72,7 @@ impl Model<'_> {
                 state.jumps -= 1;
                 for rank in &mut state.ranks[..self.scenario.world] {
                     rank.epoch = self.next(rank.epoch, by.into());
+                    rank.started_epoch = rank.epoch;
                     self.fill(rank);
                 }
                 out.push(Successor {
@@ -130,6 +132,7 @@ impl Model<'_> {
                 Host::Cleared => {
                     let r = &mut state.ranks[rank];
                     r.epoch = r.next_epoch;
+                    r.started_epoch = r.next_epoch;
                     r.cta_epoch.fill(r.next_epoch);
                     if self.rules.reset_barrier {
                         Host::Written

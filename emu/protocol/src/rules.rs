@@ -18,7 +18,7 @@ pub enum TicketSum {
     Count,
     /// The operation's tag.
     Tag,
-    /// A mix of the operation's tag and the epoch that the CTA has read.
+    /// The operation's tag and, in bits of its own, the epoch that the CTA has read.
     TagAndEpoch,
 }
 
@@ -38,10 +38,10 @@ pub enum EntryLine {
 /// When the entry lines are polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meeting {
-    /// Beside the data, in a warp of its own. A tag that differs is reported when all lines have come.
+    /// Beside the data, in a warp of its own. A tag that differs is reported at once.
     Beside,
-    /// The same, and a tag that differs is reported at once.
-    BesideAtOnce,
+    /// The same, but a tag that differs is reported when all lines have come.
+    BesideLate,
     /// By the worker, when all data have come.
     BehindData,
 }
@@ -122,8 +122,11 @@ pub struct Rules {
     pub epoch: EpochRule,
     /// The CTA that advances the epoch reports an old value that is not its own.
     pub epoch_checked: bool,
-    /// `started` is raised before the epoch moves on, as other calls of the channel see it.
+    /// `started` is raised before the epoch moves on, as other calls of the channel see it. No rule of the kernels, whose
+    /// two stores nothing orders: what overlaps is explored with either.
     pub started_first: bool,
+    /// `started` names the epoch that it belongs to. A call that finds another one there overlaps.
+    pub started_named: bool,
     /// What the ticket adds up; a wrong sum is reported.
     pub ticket: TicketSum,
     /// The warps of a CTA compare the epochs that they have read, behind the CTA barrier.
@@ -186,9 +189,10 @@ impl Default for Rules {
             epoch: EpochRule::LastArrival,
             epoch_checked: true,
             started_first: true,
-            ticket: TicketSum::Tag,
-            warps_agree: false,
-            overlap_at_once: false,
+            started_named: true,
+            ticket: TicketSum::TagAndEpoch,
+            warps_agree: true,
+            overlap_at_once: true,
             skipped_arrive: true,
             skipped_retire: true,
             skipped_report: true,

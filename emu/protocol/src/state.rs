@@ -100,8 +100,10 @@ pub(crate) struct Rank {
     pub epoch: u8,
     pub cta_epoch: [u8; CTAS],
     pub arrived: u8,
-    pub sum: u16,
+    pub sum: u32,
     pub started: u8,
+    /// The epoch that `started` names.
+    pub started_epoch: u8,
     pub retired: u8,
     /// Causes reported since the last reset.
     pub reported: u8,

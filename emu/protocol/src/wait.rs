@@ -53,7 +53,7 @@ impl Model<'_> {
                     if differs {
                         found(here, Cause::TagMismatch);
                     }
-                    if differs && self.rules.meeting == Meeting::BesideAtOnce {
+                    if differs && self.rules.meeting == Meeting::Beside {
                         here.at = self.program(call, at).report;
                     } else if open.len() == 1 {
                         here.at += 1;

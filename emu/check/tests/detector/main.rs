@@ -4,6 +4,7 @@ mod documentation;
 mod memory;
 mod mutants;
 mod ordering;
+mod overlap;
 mod packets;
 mod protocol;
 mod protocols;

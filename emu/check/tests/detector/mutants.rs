@@ -7,7 +7,7 @@ use crate::support::machine::{End, Schedule, Stream, run};
 use crate::support::memory::Memory;
 use crate::support::shipped::Collective;
 use crate::support::{checker, memory};
-use slabfence::layout::LocalBlock;
+use slabfence::layout::{LocalBlock, started_warps};
 use slabfence_emu_mutants::{Entry, Family, MUTATIONS, Scenario, shipped};
 
 /// Seeds within which every bug must be found.
@@ -91,7 +91,7 @@ impl Play {
         let regions = self.all.regions();
         let mut memory = memory(&regions);
         for rank in 0..self.all.world {
-            memory.put(Collective::base(rank), self.epoch);
+            Collective::begin_at(&memory, rank, self.epoch);
         }
         let schedule = Schedule {
             fuel: 100,
@@ -129,7 +129,8 @@ impl Play {
         for rank in 0..self.all.world {
             let local = Collective::base(rank);
             let word = |offset: usize| memory.get(local + offset as u64);
-            if word(offset_of!(LocalBlock, started)) != word(offset_of!(LocalBlock, retired)) {
+            let started = started_warps(word(offset_of!(LocalBlock, started)));
+            if started != word(offset_of!(LocalBlock, retired)) {
                 found.insert("counters");
             }
             if differ(self.scenario) != (word(offset_of!(LocalBlock, status)) != 0) {

@@ -1,6 +1,7 @@
 //! The PTX that is shipped, and what one wrong word in it leads to.
 
-use crate::support::shipped::all;
+use crate::support::shipped::{Collective, all};
+use slabfence::layout::{Cause, split_verdict};
 use slabfence_emu_check::Rule;
 
 #[test]
@@ -38,6 +39,35 @@ fn operations_that_give_up_are_clean() {
                 verdicts.iter().all(|verdict| *verdict != 0),
                 "{verdicts:x?}"
             );
+        }
+    }
+}
+
+/// Without a fail threshold: nothing but the tags ends the waits.
+#[test]
+fn ranks_that_disagree_are_told_although_a_third_never_comes() {
+    for mut collective in all(3) {
+        collective.absent = 2;
+        collective.grids = vec![2];
+        let mut streams = collective.streams();
+        let there = Collective {
+            tag: !collective.tag,
+            ..collective.clone()
+        };
+        streams[1] = there.streams().remove(1);
+        for seed in 0..3 {
+            let (outcome, verdicts) = collective.run_to_verdicts(&streams, seed);
+            outcome.clean();
+            let causes = verdicts.iter().map(|&verdict| split_verdict(verdict));
+            let causes: Vec<_> = causes.map(|split| split.map(|(cause, _)| cause)).collect();
+            let told = |cause: &Option<Cause>| {
+                matches!(
+                    cause,
+                    Some(Cause::TagMismatch | Cause::PeerFailed | Cause::Skipped)
+                )
+            };
+            assert!(causes.iter().all(told), "{causes:?}");
+            assert!(causes.contains(&Some(Cause::TagMismatch)), "{causes:?}");
         }
     }
 }

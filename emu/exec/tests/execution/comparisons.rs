@@ -166,6 +166,8 @@ fn predicates_have_logic() {
     check("not.pred", "pp", &[(&[1], 0), (&[0], 1)]);
     check("mov.pred", "pp", &[(&[1], 1), (&[0], 0)]);
     check("mov.pred $0, 1", "p", &[(&[], 1)]);
+    check("mov.pred $0, -1", "p", &[(&[], 1)]);
+    check("mov.pred $0, 2", "p", &[(&[], 1)]);
     check("mov.pred $0, 0", "p", &[(&[], 0)]);
 }
 

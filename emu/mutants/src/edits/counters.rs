@@ -73,17 +73,17 @@ pub(crate) fn skipped_stays(draft: &mut Draft<'_>) -> Result<usize> {
     Ok(1)
 }
 
-/// The register that holds why nothing must be touched: chosen by the first vote on poison.
+/// The register that holds why nothing must be touched: set behind the first vote, which is on poison.
 fn cause(draft: &Draft<'_>) -> Result<slabfence_emu_ptx::RegisterId> {
     let skipped = Operand::Integer(u64::from(Cause::Skipped as u32));
     let votes = draft.flow.find(Opcode::Vote, &[Modifier::Any]);
     let first = votes
         .first()
         .ok_or_else(|| EditError::new("no vote on poison"))?;
-    let vote = Operand::Register(target(draft, *first)?);
-    let mut found = draft.flow.find(Opcode::Selp, &[]);
-    found.retain(|&at| {
-        matches!(draft.flow.at(at).operands.as_slice(), [_, yes, _, by] if *yes == skipped && *by == vote)
-    });
-    target(draft, only(&found, "choice of the cause")?)
+    let mut sets = draft.flow.find(Opcode::Mov, &[]);
+    sets.retain(|&at| at > *first && draft.flow.at(at).operands[1] == skipped);
+    let set = sets
+        .first()
+        .ok_or_else(|| EditError::new("no cause is set"))?;
+    target(draft, *set)
 }

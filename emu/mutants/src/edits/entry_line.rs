@@ -1,8 +1,9 @@
 //! Entry lines: whether they are stored, how they are polled, and when.
 
-use super::{entry_polls, entry_stores};
+use super::{entry_polls, entry_stores, slot_choices};
 use crate::draft::{Draft, EditError, Result, only};
 use crate::edits::barrier::{WORKERS_ARRIVED, barrier};
+use crate::field::{Field, Part};
 
 pub(crate) fn omit(draft: &mut Draft<'_>) -> Result<usize> {
     let stores = entry_stores(draft);
@@ -42,15 +43,21 @@ pub(crate) fn behind_data(draft: &mut Draft<'_>) -> Result<usize> {
 	}}"
         ),
     );
-    let first: Vec<_> = entry_polls(draft)
-        .into_iter()
-        .filter(|&at| !draft.flow.in_loop(at))
-        .collect();
-    let poll = only(&first, "first look at an entry line")?;
-    // Of a lane's own branch, which all lanes of the warp come to.
-    let branch = draft.flow.branch_before(poll);
-    let branch =
-        branch.ok_or_else(|| EditError::new("no branch guards the look at entry lines"))?;
-    draft.insert_before(branch, ALL.to_owned());
+    // Where the whole warp chooses the lines that it polls, before its loop.
+    let mut polls = entry_polls(draft);
+    polls.retain(|&at| draft.flow.in_loop(at));
+    let poll = only(&polls, "poll of the own entry lines")?;
+    let line = draft
+        .flow
+        .base(poll)
+        .and_then(|line| draft.flow.writer(line));
+    let line = line.ok_or_else(|| EditError::new("an entry line has several addresses"))?;
+    let mut choices = slot_choices(draft, |field| matches!(field, Field::Own(_, Part::Entry)));
+    choices.retain(|&at| {
+        let chosen = &draft.flow.at(at).operands[0];
+        draft.flow.at(line).operands.contains(chosen)
+    });
+    let choice = only(&choices, "choice of the own entry lines")?;
+    draft.insert_before(choice, ALL.to_owned());
     Ok(2)
 }

@@ -20,7 +20,7 @@ fn flag_polls(draft: &Draft<'_>) -> Vec<usize> {
     draft.flow.find_at(Opcode::Ld, &[Modifier::Acq], own)
 }
 
-/// The polls of the own entry lines, likewise.
+/// The looks at the own entry lines: the poll, and the one behind a wait for data that has failed.
 fn entry_polls(draft: &Draft<'_>) -> Vec<usize> {
     let own = |field| matches!(field, Field::Own(_, Part::Entry));
     draft

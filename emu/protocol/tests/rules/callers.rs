@@ -2,18 +2,10 @@
 
 use slabfence_emu_protocol::Transport::{self, Packet, Pull, Push};
 use slabfence_emu_protocol::{
-    Caller, Cause, End, Exploration, Grain, Kind, Operation, Rules, Scenario, TicketSum, explore,
+    Caller, Cause, End, Exploration, Grain, Kind, Operation, Rules, Scenario, explore,
 };
 
 use super::{LIMIT, narrow, wide};
-
-/// What the rules do once `docs/protocol.md`'s gaps are closed.
-pub const CLOSED: fn() -> Rules = || Rules {
-    warps_agree: true,
-    overlap_at_once: true,
-    ticket: TicketSum::TagAndEpoch,
-    ..Rules::default()
-};
 
 fn explored(scenario: &Scenario, rules: Rules) -> Exploration {
     let found = explore(scenario, &rules, LIMIT);
@@ -130,14 +122,20 @@ pub fn replays(operation: Operation, first: u8, second: u8) -> Scenario {
 
 /// Ends without a report have right rows, and some ends have this cause.
 fn told_if_it_matters(scenario: &Scenario, cause: Cause) {
-    let found = explored(scenario, CLOSED());
-    let right = |end: &End| !end.causes.is_empty() || !end.wrong;
-    assert!(found.ends.keys().all(right), "{:#?}", found.ends);
-    assert!(
-        found.ends.keys().any(|end| end.causes.contains(&cause)),
-        "{:#?}",
-        found.ends
-    );
+    for started_first in [false, true] {
+        let rules = Rules {
+            started_first,
+            ..Rules::default()
+        };
+        let found = explored(scenario, rules);
+        let right = |end: &End| !end.causes.is_empty() || !end.wrong;
+        assert!(found.ends.keys().all(right), "{:#?}", found.ends);
+        assert!(
+            found.ends.keys().any(|end| end.causes.contains(&cause)),
+            "{:#?}",
+            found.ends
+        );
+    }
 }
 
 #[test]

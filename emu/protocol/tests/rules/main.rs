@@ -2,7 +2,6 @@
 
 mod callers;
 mod dropped;
-mod gaps;
 mod holds;
 
 use slabfence_emu_protocol::{Kind, Operation, Rules, Scenario, Transport, explore};

@@ -173,7 +173,7 @@ fn fits(kind: char, operand: &Operand, predicate: bool, registers: &[Register]) 
             fits('p', yes, false, registers) && fits('p', no, false, registers)
         }
         ('q' | 'Q', Operand::Register(id) | Operand::Not(id)) => is_pred(id),
-        ('Q', Operand::Integer(value)) => *value <= 1,
+        ('Q', Operand::Integer(_)) => true,
         ('a' | 'A', Operand::Register(id)) => !is_pred(id),
         ('a' | 'A', Operand::Integer(_) | Operand::F32(_) | Operand::F64(_)) => true,
         ('a' | 'A', Operand::Special(_) | Operand::Symbol(..)) => true,

@@ -13,7 +13,7 @@
 //! | `p` | a predicate destination, or a pair of them |
 //! | `P` | a destination register, or a pair of one and a predicate |
 //! | `q` | a predicate value, `!` allowed |
-//! | `Q` | the same, or the constant 0 or 1 |
+//! | `Q` | the same, or an integer constant: true unless it is 0 |
 //! | `m` | an address in brackets |
 //! | `i` | an integer constant |
 //! | `l` | a label |

@@ -141,7 +141,7 @@ fn operands_of_the_wrong_shape() {
             "line 7: `lop3.b32`: operand 5 must be an integer constant",
         ),
         (
-            "mov.pred %p1, 2;",
+            "mov.pred %p1, %r1;",
             "line 7: `mov.pred`: operand 2 must be a predicate",
         ),
         (

@@ -3,11 +3,11 @@
 use slabfence_emu_protocol::Kind::{FalseReport, Hang, Silent, WrongRow};
 use slabfence_emu_protocol::Transport::{Packet, Pull, Push};
 use slabfence_emu_protocol::{
-    Boundary, EntryLine, EpochRule, FlagMatch, FlagOrder, Grain, Guard, Meeting, Operation, Rules,
-    Scenario,
+    Boundary, Caller, EntryLine, EpochRule, FlagMatch, FlagOrder, Grain, Guard, Meeting, Operation,
+    Rules, Scenario,
 };
 
-use super::{ALL, any, case, different};
+use super::{ALL, any, both, case, different};
 use crate::{Case, check, narrow, wide};
 
 #[test]
@@ -240,6 +240,19 @@ fn two_phases() {
             32,
         ),
     ]);
+}
+
+/// Rank 2 does not come; ranks 0 and 1 know that they disagree.
+#[test]
+fn a_mismatch_is_reported_before_the_last_entry_line_has_come() {
+    let late = Rules {
+        meeting: Meeting::BesideLate,
+        ..ALL()
+    };
+    let operations = vec![narrow(Push), narrow(Push).tagged(9)];
+    let lists = vec![vec![vec![(0, 0)]], vec![vec![(1, 1)]], vec![vec![]]];
+    let scenario = Scenario::broken(operations, Caller::BreaksAtOnce, lists).coarse(Grain::Cta);
+    check(both("a silent third", late, scenario, Hang, 24).into());
 }
 
 #[test]

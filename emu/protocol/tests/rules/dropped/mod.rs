@@ -26,6 +26,23 @@ pub fn case(
     }
 }
 
+/// The same system without the rule and with it.
+pub fn both(
+    name: &'static str,
+    rules: Rules,
+    scenario: Scenario,
+    kind: Kind,
+    steps: usize,
+) -> [Case; 2] {
+    let kept = Case {
+        name,
+        rules: ALL(),
+        scenario: scenario.clone(),
+        finds: None,
+    };
+    [case(name, rules, scenario, kind, steps), kept]
+}
+
 /// Every interleaving of every sequence.
 pub fn any<const N: usize>(operations: [Operation; N], length: u8) -> Scenario {
     Scenario::any(operations.into(), length).unreduced()

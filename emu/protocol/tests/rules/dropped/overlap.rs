@@ -2,29 +2,24 @@
 
 use slabfence_emu_protocol::Kind::{FalseReport, Hang, Silent};
 use slabfence_emu_protocol::Transport::{Packet, Push};
-use slabfence_emu_protocol::{Caller, Grain, Guard, Operation, Rules, Scenario, TicketSum};
+use slabfence_emu_protocol::{Grain, Guard, Operation, Rules, Scenario, TicketSum};
 
-use super::{ALL, case};
-use crate::callers::two_streams;
-use crate::{check, narrow, wide};
+use super::{ALL, both, case};
+use crate::callers::{replays, two_streams};
+use crate::{Case, check, narrow, wide};
+
+/// Three replays of one graph, two of them at once, whose waits end.
+fn bounded_replays() -> Scenario {
+    Scenario {
+        bounded: true,
+        ..replays(narrow(Push).one_way(1, 0), 1, 2).coarse(Grain::Cta)
+    }
+}
 
 #[test]
 fn overlap_guard() {
-    let replays = |here: &[&[(u8, u8)]], there: &[(u8, u8)]| {
-        let here = here.iter().map(|list| list.to_vec()).collect();
-        let lists = vec![here, vec![there.to_vec()]];
-        let operations = vec![narrow(Push).one_way(1, 0)];
-        let scenario = Scenario::broken(operations, Caller::BreaksInTheEnd, lists);
-        Scenario {
-            interchangeable: true,
-            ..scenario.coarse(Grain::Cta)
-        }
-    };
-    let two = replays(&[&[(0, 0)], &[(0, 1)]], &[(0, 0), (0, 1)]);
-    let three = Scenario {
-        bounded: true,
-        ..replays(&[&[(0, 0)], &[(0, 1), (0, 2)]], &[(0, 0), (0, 1), (0, 2)])
-    };
+    let two = replays(narrow(Push).one_way(1, 0), 1, 1).coarse(Grain::Cta);
+    let three = bounded_replays();
     let rows = |grid| Operation::gather(Packet, grid, 2).one_way(1, 0);
     let two_grids = two_streams(rows(1), rows(2)).coarse(Grain::Cta);
     let wide = Scenario::list(vec![wide(Push)], 2, &[0])
@@ -37,30 +32,19 @@ fn overlap_guard() {
                 guard: Guard::Off,
                 ..ALL()
             },
-            three.clone(),
+            three,
             Silent,
             54,
         ),
         case(
             "the ticket's sum",
             Rules {
-                warps_agree: true,
                 ticket: TicketSum::Count,
                 ..ALL()
             },
             two_grids,
             Silent,
             47,
-        ),
-        case(
-            "`started` before the epoch",
-            Rules {
-                started_first: false,
-                ..ALL()
-            },
-            three.clone(),
-            Silent,
-            60,
         ),
         case(
             "the exchanged epoch is compared",
@@ -83,4 +67,77 @@ fn overlap_guard() {
             9,
         ),
     ]);
+}
+
+/// A call that sees the new epoch and the old `started` would pass the guard; the kernels' two stores are in no order.
+#[test]
+fn started_names_its_epoch() {
+    let rules = |started_named, started_first| Rules {
+        started_named,
+        started_first,
+        ..ALL()
+    };
+    let three = bounded_replays();
+    let unnamed = rules(false, false);
+    let cases = both("in any order", unnamed, three.clone(), Silent, 60);
+    let ordered = |name, rules| Case {
+        name,
+        rules,
+        scenario: three.clone(),
+        finds: None,
+    };
+    let mut all = Vec::from(cases);
+    all.push(ordered("named, the epoch first", rules(true, false)));
+    all.push(ordered("order alone", rules(false, true)));
+    check(all);
+}
+
+/// One warp of a CTA reads the epoch before the call that it overlaps has advanced it, another after that call has
+/// ended. The guard passes for both, the ticket sees the control warp's epoch only.
+#[test]
+fn warps_of_a_cta_compare_their_epochs() {
+    let apart = Rules {
+        warps_agree: false,
+        ..ALL()
+    };
+    let call = narrow(Push).one_way(1, 0);
+    let one_way = two_streams(call.clone(), call.tagged(99)).coarse(Grain::Warp);
+    // The other rank waits for a flag of the new epoch: for ever, or up to its fail threshold.
+    let ways = two_streams(narrow(Push), narrow(Push).tagged(99)).coarse(Grain::Warp);
+    check(
+        [
+            both("one way", apart, one_way, Silent, 40),
+            both("both ways", apart, ways, Hang, 46),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    );
+}
+
+/// The same between two CTAs: the one that arrives last has the new epoch, so that the exchange finds what it expects.
+#[test]
+fn the_ticket_adds_up_epochs() {
+    let rules = Rules {
+        ticket: TicketSum::Tag,
+        ..ALL()
+    };
+    let calls = two_streams(
+        Operation::gather(Packet, 1, 2).one_way(1, 0),
+        Operation::gather(Packet, 2, 2).one_way(1, 0),
+    )
+    .coarse(Grain::Cta);
+    check(both("the old row is there", rules, calls, Silent, 48).into());
+}
+
+/// A CTA knows of the overlap from the ticket, but would wait for entry lines first. A third call has let the peer go on by
+/// two: its line of this epoch has been overwritten by the next in its slot.
+#[test]
+fn an_overlap_is_reported_before_the_entry_lines_are_polled() {
+    let late = Rules {
+        overlap_at_once: false,
+        ..ALL()
+    };
+    let scenario = replays(narrow(Push).one_way(1, 0), 1, 2).coarse(Grain::Cta);
+    check(both("three replays", late, scenario, Hang, 48).into());
 }

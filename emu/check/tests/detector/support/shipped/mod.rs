@@ -7,9 +7,10 @@ use super::{
     checker, launch,
     machine::{Outcome, Schedule, Stream, run},
     memory,
+    memory::Memory,
 };
 use core::mem::offset_of;
-use slabfence::layout::{InboxLayout, LocalBlock, SignalLayout};
+use slabfence::layout::{InboxLayout, LocalBlock, SignalLayout, started_word};
 use slabfence_emu_check::Options;
 use slabfence_emu_exec::{Kernel, Launch};
 use std::sync::Arc;
@@ -83,6 +84,14 @@ impl Collective {
         0x100_0000_0000 * (u64::from(rank) + 1)
     }
 
+    /// The counters of a rank whose first operation is of this epoch.
+    pub fn begin_at(memory: &Memory, rank: u32, epoch: u64) {
+        let local = Self::base(rank) + Self::LOCAL;
+        memory.put(local + offset_of!(LocalBlock, epoch) as u64, epoch);
+        let started = local + offset_of!(LocalBlock, started) as u64;
+        memory.put(started, started_word(0, epoch));
+    }
+
     const LOCAL: u64 = 0;
     const SIGNAL: u64 = 1 << 24;
     const HEALTH: u64 = 2 << 24;
@@ -118,7 +127,7 @@ impl Collective {
         let regions = self.regions();
         let mut memory = memory(&regions);
         for rank in 0..self.world {
-            memory.put(Self::base(rank) + Self::LOCAL, 2);
+            Self::begin_at(&memory, rank, 2);
         }
         let schedule = Schedule {
             fuel: 200,
