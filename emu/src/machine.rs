@@ -263,7 +263,8 @@ impl Machine {
         crate::ffi::table(self.lease.index()).map(|table| table.keeping(self.lease.clone()))
     }
 
-    /// Faults of kernels and copies in words, oldest first.
+    /// Faults of kernels and copies in words, oldest first. So are kernels that went on, but by an address that their
+    /// parameters hold since other memory was there (a graph's that memory was unmapped under).
     pub fn faults(&self) -> Vec<String> {
         self.shared.lock().faults.clone()
     }

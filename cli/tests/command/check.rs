@@ -298,6 +298,82 @@ const STORE_PTX: &str = ".version 7.0
 }
 ";
 
+/// A scenario of one rank that copies a word of one buffer to another.
+const COPY: &str = r#"ptx = "k.ptx"
+ranks = 2
+[[buffer]]
+name = "from"
+size = 64
+owner = 0
+tag = "rows"
+initial = "unwritten"
+[[buffer]]
+name = "to"
+size = 8
+owner = 0
+[[step]]
+rank = 0
+[step.launch]
+kernel = "copy"
+grid = 1
+block = 1
+arguments = [{ at = { buffer = "from", offset = 32 } }, { buffer = "to" }]
+"#;
+
+const COPY_PTX: &str = ".version 7.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to)
+{
+    .reg .b64 %from, %to, %word;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    ld.global.u64 %word, [%from];
+    st.global.u64 [%to], %word;
+    ret;
+}
+";
+
+#[test]
+fn a_scenario_finds_loads_of_what_nobody_has_written() {
+    let folder = Folder::new("check-unwritten");
+    folder.file("k.ptx", COPY_PTX.as_bytes());
+    let with = |initial: &str, mapped: &str, offset: &str| {
+        let text = COPY
+            .replace("initial = \"unwritten\"\n", initial)
+            .replace("tag =", &format!("{mapped}tag ="))
+            .replace("offset = 32", offset);
+        let path = folder.file("s.toml", text.as_bytes());
+        let run = Run::with(&["check", "--seeds", "2", "--scenario", &path, "--json"]);
+        let list = object(&run)["checks"][0]["findings"].clone();
+        let list = list.as_array().cloned().expect("a list");
+        let found = list.iter().map(|one| {
+            let region = &one["region"];
+            (
+                one["rule"].clone(),
+                region["name"].clone(),
+                region["offset"].clone(),
+            )
+        });
+        found.collect::<Vec<_>>()
+    };
+    let rows = (
+        "uninitialised".into(),
+        "buffer `from` (rows)".into(),
+        32.into(),
+    );
+    let unwritten = "initial = \"unwritten\"\n";
+    let mapped = "mapped = [1]\n";
+    assert_eq!(with(unwritten, "", "offset = 32"), [rows.clone()]);
+    assert_eq!(with(unwritten, mapped, "offset = 32"), [rows]);
+    assert_eq!(with("", "", "offset = 32"), []);
+    assert_eq!(with("", mapped, "offset = 32"), []);
+    // A mapping has whole pages, and behind the buffer nothing was written.
+    let past = with("", mapped, "offset = 64");
+    assert_eq!(past.len(), 1);
+    assert_eq!(past[0].0, "uninitialised");
+}
+
 /// Runs the scenario with this in place of that; what is said of the file.
 fn stored(name: &str, this: &str, that: &str) -> (Run, String) {
     let folder = Folder::new(name);
@@ -378,5 +454,11 @@ fn bad_scenarios_are_refused_with_their_line() {
         "\"k.ptx\"",
         "3",
         "line 1: invalid type: integer `3`, expected a string",
+    );
+    refused(
+        "check-s8",
+        "{ words = [7, 0] }",
+        "\"unwritten\"",
+        "line 16: nothing can be expected of unwritten bytes",
     );
 }

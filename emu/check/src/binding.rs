@@ -20,13 +20,11 @@ pub(crate) fn breaches(
         return found;
     };
     let stores = access.kind != AccessKind::Load;
-    if let Some(captured) = operation.captured
-        && region.generation > captured
-        && bound.pointed.contains(&region.base)
-    {
-        let now = region.generation;
+    let holds = |(at, _): &&(u64, String)| at.wrapping_sub(region.base) < region.len;
+    if let Some((at, was)) = operation.captured.iter().find(holds) {
+        let offset = at - region.base;
         let words = format!(
-            "the parameters are of generation {captured} of the address map, the memory of {now}"
+            "the parameters hold its address (+ {offset:#x}) since `{was}` was there, which is gone"
         );
         found.push((Rule::StaleAddress, words));
     }

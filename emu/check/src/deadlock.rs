@@ -41,15 +41,26 @@ impl Checker {
     }
 
     /// Says what ended a grid: `stale-address` or `out-of-bounds` where memory was not there; `None` for faults of other
-    /// kinds, which say all themselves.
-    pub fn fault(&self, op: Op, fault: &Fault) -> Option<Finding> {
+    /// kinds, which say all themselves. `was` says what was at an address before the run.
+    pub fn fault(
+        &self,
+        op: Op,
+        fault: &Fault,
+        was: impl FnOnce(u64) -> Option<String>,
+    ) -> Option<Finding> {
         let FaultKind::IllegalAddress {
             addr, size, reason, ..
         } = fault.kind
         else {
             return None;
         };
-        let (rule, detail) = match (self.map.gone_at(addr), self.map.region_at(addr)) {
+        let region = self.map.region_at(addr);
+        let gone = match (self.map.gone_at(addr), region) {
+            (Some(gone), _) => Some(gone.name.clone()),
+            (None, None) => was(addr),
+            (None, Some(_)) => None,
+        };
+        let (rule, detail) = match (gone, region) {
             (None, Some(region)) => {
                 let right = match reason {
                     MemoryFault::ReadOnly => "may only read",
@@ -60,7 +71,7 @@ impl Checker {
                     format!("the device {right} `{}`", region.name),
                 )
             }
-            (Some(gone), None) => (Rule::StaleAddress, format!("`{}` was there", gone.name)),
+            (Some(gone), None) => (Rule::StaleAddress, format!("`{gone}` was there")),
             _ => match self.map.below(addr) {
                 Some(below) => {
                     let past = addr.saturating_sub(below.end());

@@ -60,6 +60,20 @@ impl Map {
         }
     }
 
+    /// Says that what is in a range held something before anybody accessed it.
+    pub(crate) fn written(&mut self, base: u64, len: u64) {
+        let end = base.saturating_add(len);
+        let first = self
+            .tracts
+            .partition_point(|tract| tract.region.end() <= base);
+        let inside = |tract: &&mut Tract| tract.region.base < end;
+        for tract in self.tracts[first..].iter_mut().take_while(inside) {
+            let (from, to) = (base.max(tract.region.base), end.min(tract.region.end()));
+            let (from, to) = (tract.offset(from), tract.offset(to));
+            tract.shadow.written(from, to);
+        }
+    }
+
     /// Cuts a range out of all regions; gives the parts in it.
     fn cut(&mut self, base: u64, end: u64) -> Vec<Region> {
         let first = self

@@ -23,8 +23,8 @@ pub(crate) struct Operation {
     pub(crate) begin: Arc<Clock>,
     /// What happened before it ended, as far as its warps have ended.
     pub(crate) end: Clock,
-    /// What the address map counted when its parameters were taken.
-    pub(crate) captured: Option<u64>,
+    /// Addresses in its parameters at which there was something else when they were taken, and what.
+    pub(crate) captured: Vec<(u64, String)>,
     pub(crate) bound: Option<Bound>,
 }
 
@@ -35,8 +35,6 @@ pub(crate) struct Bound {
     /// The rank whose local block it uses.
     pub(crate) rank: Option<u32>,
     pub(crate) families: HashSet<Family>,
-    /// Regions that a word points into, by base.
-    pub(crate) pointed: HashSet<u64>,
     /// The epoch that it read first.
     pub(crate) number: Option<u64>,
 }
@@ -63,7 +61,7 @@ impl Operation {
             device,
             end: begin.clone(),
             begin: Arc::new(begin),
-            captured: None,
+            captured: Vec::new(),
             bound: None,
         }
     }
@@ -74,7 +72,6 @@ impl Operation {
             launch: Arc::new(launch.clone()),
             rank: None,
             families: HashSet::new(),
-            pointed: HashSet::new(),
             number: None,
         };
         let words = launch.params.chunks_exact(8).filter_map(|bytes| {
@@ -90,7 +87,6 @@ impl Operation {
                 bound.rank = region.rank;
             }
             bound.families.insert(family);
-            bound.pointed.insert(region.base);
         }
         self.bound = Some(bound);
     }

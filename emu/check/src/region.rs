@@ -52,8 +52,6 @@ pub struct Region {
     pub len: u64,
     /// The device whose memory it is.
     pub device: u32,
-    /// What the machine's address map counted when this came to be here. See [`Checker::captured`](crate::Checker::captured).
-    pub generation: u64,
     /// What it is for.
     pub kind: RegionKind,
     /// What it is called in reports.
@@ -117,7 +115,6 @@ impl Region {
             base,
             len,
             device,
-            generation: 0,
             kind: RegionKind::Buffer,
             name: name.into(),
             channel: None,

@@ -7,6 +7,7 @@ use slabfence_emu_exec::{Access, CtaBarrier, Fence, Hook, Site};
 use slabfence_sys::{RangeKind, RangeNote};
 
 use crate::machine::State;
+use crate::va::Kind;
 
 use super::places::{Place, Places};
 use super::plan::Plan;
@@ -16,7 +17,7 @@ use super::plan::Plan;
 pub(super) struct Detector(pub(super) Option<Box<Checker>>);
 
 impl Detector {
-    /// The detector that a plan wants, told of all memory as it is now. Whatever it holds was written before.
+    /// The detector that a plan wants, told of all memory as it is now, and of what was written there before.
     pub(super) fn of(plan: &Plan, state: &State, places: &Places) -> Detector {
         if !plan.detect {
             return Detector(None);
@@ -52,6 +53,11 @@ impl Detector {
                 checker.region(part);
             }
         }
+        for place in places.homes() {
+            for &(from, to) in place.written.iter().flat_map(|spans| spans.iter()) {
+                checker.written(place.base + from, to - from);
+            }
+        }
         Detector(Some(Box::new(checker)))
     }
 
@@ -59,6 +65,13 @@ impl Detector {
     pub(super) fn begin(&mut self, op: u64, device: u32, after: &[u64]) {
         if let Some(checker) = &mut self.0 {
             checker.begin(op, device, after);
+        }
+    }
+
+    /// The parameters of a grid hold an address that was taken when something else was there.
+    pub(super) fn captured(&mut self, op: u64, address: u64, was: String) {
+        if let Some(checker) = &mut self.0 {
+            checker.captured(op, address, was);
         }
     }
 
@@ -79,17 +92,15 @@ impl Detector {
 
 /// A whole range of addresses as the detector knows it.
 fn whole(place: &Place) -> Region {
-    let what = place.kind.words();
     let kind = match place.kind {
-        crate::va::Kind::Host => RegionKind::Host,
-        crate::va::Kind::Global => RegionKind::Variable,
+        Kind::Host => RegionKind::Host,
+        Kind::Global => RegionKind::Variable,
         _ => RegionKind::Buffer,
     };
-    let name = format!("{what} of device {}", place.device);
+    let name = String::from(&*place.name);
     Region {
-        generation: place.id,
         kind,
-        initialised: true,
+        initialised: place.written.is_none(),
         ..Region::buffer(place.base, place.len, place.device, name)
     }
 }
@@ -126,13 +137,12 @@ fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
         name += &format!(", from rank {source}");
     }
     Region {
-        generation: place.id,
         kind,
         channel: Some(note.channel),
         rank: Some(note.rank),
         slot,
         writers,
-        initialised: true,
+        initialised: place.written.is_none(),
         ..Region::buffer(note.base, note.bytes, place.device, name)
     }
 }

@@ -132,7 +132,7 @@ impl Stage {
                 continue;
             };
             let what = match &op.work {
-                Work::Kernel(launch) => launch.kernel.name(),
+                Work::Kernel(launch, _) => launch.kernel.name(),
                 Work::Copy { .. } => "a copy",
                 Work::Fill { .. } => "a fill",
                 Work::Host(_) => "a host function",

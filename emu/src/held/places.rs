@@ -2,12 +2,13 @@
 //! needs one address for each byte.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::memory::Memory;
 use crate::va::Kind;
 
 /// A valid range of addresses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     /// First address.
     pub(super) base: u64,
@@ -19,8 +20,10 @@ pub(super) struct Place {
     pub(super) device: u32,
     /// What it is.
     pub(super) kind: Kind,
-    /// Distinguishes it from others that had its addresses.
-    pub(super) id: u64,
+    /// What it is called.
+    pub(super) name: Arc<str>,
+    /// What of it holds something, as offsets; `None`: all of it.
+    pub(super) written: Option<Arc<[(u64, u64)]>>,
 }
 
 /// All valid ranges, as they are while a machine is held.
@@ -51,7 +54,8 @@ impl Places {
                 home: home.map_or(range.base, |&(_, _, base)| base),
                 device: range.device,
                 kind: range.kind,
-                id: range.id,
+                name: range.words().into(),
+                written: memory.written(range).map(Arc::from),
             }
         };
         Places(memory.map.ranges().map(place).collect())

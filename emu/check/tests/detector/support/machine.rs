@@ -204,7 +204,7 @@ pub fn run(
         time += 10;
         match step {
             Step::Fault(fault) => {
-                let finding = checker.fault(grid.op, &fault);
+                let finding = checker.fault(grid.op, &fault, |_| None);
                 break End::Fault(fault, finding);
             }
             // A poll may take several steps.
