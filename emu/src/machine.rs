@@ -295,6 +295,12 @@ impl Machine {
         replaced.map_err(MachineError::Text)
     }
 
+    /// Calls `len` bytes of the machine's memory by a name, in what held runs find and say. It counts for runs of a held phase
+    /// that begins later.
+    pub fn call(&self, address: u64, len: u64, name: &str) {
+        self.shared.lock().memory.call(address, len, name);
+    }
+
     /// What the library announced about an address.
     pub fn announced(&self, address: u64) -> Option<RangeNote> {
         self.shared.lock().memory.announced_at(address)

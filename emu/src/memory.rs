@@ -1,6 +1,7 @@
 //! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory, module globals.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use slabfence_sys::{RangeKind, RangeNote};
 
@@ -28,6 +29,8 @@ pub(crate) struct Memory {
     leaving: BTreeSet<u64>,
     /// Ranges that the library named through its private entry, by base, and since when.
     announced: BTreeMap<u64, (RangeNote, u64)>,
+    /// What the host calls ranges, by base: bytes and name.
+    named: BTreeMap<u64, (u64, Arc<str>)>,
     /// What copies and fills have written.
     pub(crate) written: BTreeMap<Piece, Written>,
 }
@@ -48,6 +51,7 @@ impl Memory {
             granularity,
             leaving: BTreeSet::new(),
             announced: BTreeMap::new(),
+            named: BTreeMap::new(),
             written: BTreeMap::new(),
         })
     }
@@ -240,6 +244,20 @@ impl Memory {
     /// Everything that is announced, by address.
     pub(crate) fn notes(&self) -> impl Iterator<Item = &RangeNote> {
         self.announced.values().map(|(note, _)| note)
+    }
+
+    /// Calls a range by a name, in place of what overlapping ones were called.
+    pub(crate) fn call(&mut self, base: u64, len: u64, name: &str) {
+        let end = base.saturating_add(len);
+        self.named
+            .retain(|&start, (len, _)| start >= end || start.saturating_add(*len) <= base);
+        self.named.insert(base, (len, name.into()));
+    }
+
+    /// The ranges that have names: base, bytes and name.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, u64, &Arc<str>)> {
+        let names = self.named.iter();
+        names.map(|(&base, (len, name))| (base, *len, name))
     }
 
     /// How many announced ranges there are.

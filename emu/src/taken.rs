@@ -102,6 +102,8 @@ mod tests {
             rank: 0,
             source: 0,
             channel,
+            phase: RangeNote::NONE,
+            reserved: 0,
         };
         memory.announce(note(1)).expect("a note");
         let words = [base, base + 128].map(u64::to_le_bytes);

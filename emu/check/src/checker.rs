@@ -19,7 +19,8 @@ use crate::{
     word::Head,
 };
 
-/// Names an operation; a grid's is its [`Launch::tag`].
+/// Names an operation; a grid's is its [`Launch::tag`]. The low 32 bits are its place among those of its device, by which
+/// reports call it.
 pub type Op = u64;
 
 /// A range that a copy or fill accesses.

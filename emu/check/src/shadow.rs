@@ -259,13 +259,6 @@ impl Shadow {
         (&mut words[at], mixed)
     }
 
-    /// Who stored the word at an offset with a strong store.
-    pub(crate) fn writer(&self, offset: u64) -> Option<Stamp> {
-        let words = self.words.get(&(offset / QUAD))?;
-        let holds = |word: &&Word| offset.wrapping_sub(word.offset) < u64::from(word.size);
-        words.iter().find(holds).map(|word| word.write)
-    }
-
     /// Weak stores cover a range: what strong ones published there is no more to be had.
     pub(crate) fn forget_words(&mut self, offset: u64, len: u64) {
         if self.words.is_empty() {

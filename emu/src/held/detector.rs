@@ -1,16 +1,13 @@
 //! The detector of held runs, if a plan wants it.
 
-use std::collections::BTreeMap;
-
-use slabfence_emu_check::{Checker, Options, Region, RegionKind, Touch, Writers};
+use slabfence_emu_check::{Checker, Options, Touch};
 use slabfence_emu_exec::{Access, CtaBarrier, Fence, Hook, Site};
-use slabfence_sys::{RangeKind, RangeNote};
 
 use crate::machine::State;
-use crate::va::Kind;
 
-use super::places::{Place, Places};
+use super::places::Places;
 use super::plan::Plan;
+use super::regions::regions;
 
 /// The detector of a run.
 #[derive(Debug)]
@@ -27,31 +24,8 @@ impl Detector {
             kernel_boundary: plan.kernel_boundary,
             ..Options::default()
         });
-        places
-            .homes()
-            .for_each(|place| checker.region(whole(place)));
-        let mut worlds: BTreeMap<u64, u32> = BTreeMap::new();
-        for note in state.memory.notes() {
-            if note.source != RangeNote::NONE {
-                let world = worlds.entry(note.channel).or_default();
-                *world = (*world).max(note.source + 1);
-            }
-        }
-        let mut hint = 0;
-        for note in state.memory.notes() {
-            let home = places.home(note.base, &mut hint);
-            if let Some(place) = places.find(home, &mut hint) {
-                let world = worlds.get(&note.channel).copied().unwrap_or(1);
-                let part = part(
-                    &RangeNote {
-                        base: home,
-                        ..*note
-                    },
-                    place,
-                    world,
-                );
-                checker.region(part);
-            }
+        for region in regions(&state.memory, places) {
+            checker.region(region);
         }
         for place in places.homes() {
             for &(from, to) in place.written.iter().flat_map(|spans| spans.iter()) {
@@ -87,63 +61,6 @@ impl Detector {
         if let Some(checker) = &mut self.0 {
             checker.task(op, device, after, touches);
         }
-    }
-}
-
-/// A whole range of addresses as the detector knows it.
-fn whole(place: &Place) -> Region {
-    let kind = match place.kind {
-        Kind::Host => RegionKind::Host,
-        Kind::Global => RegionKind::Variable,
-        _ => RegionKind::Buffer,
-    };
-    let name = String::from(&*place.name);
-    Region {
-        kind,
-        initialised: place.written.is_none(),
-        ..Region::buffer(place.base, place.len, place.device, name)
-    }
-}
-
-/// A part of one as the library laid it out.
-fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
-    let some = |number| (number != RangeNote::NONE).then_some(number);
-    let (slot, source) = (some(note.slot), some(note.source));
-    let kind = match (note.kind, slot, source) {
-        (RangeKind::EPOCH, ..) => RegionKind::Epoch,
-        (RangeKind::TICKET, ..) => RegionKind::Ticket,
-        (RangeKind::LOCAL, ..) => RegionKind::Counter,
-        (RangeKind::SIGNAL, Some(_), Some(_)) => RegionKind::Entry,
-        (RangeKind::SIGNAL, Some(_), None) => RegionKind::Flag,
-        (RangeKind::SIGNAL, None, _) => RegionKind::Poison,
-        (RangeKind::OUTBOX, ..) => RegionKind::Outbox,
-        (RangeKind::INBOX, ..) => RegionKind::Inbox,
-        (RangeKind::PACKETS, ..) => RegionKind::Packets,
-        _ => RegionKind::Buffer,
-    };
-    let writers = match (kind, source) {
-        (RegionKind::Flag, _) => Writers::Lines { world },
-        (RegionKind::Epoch | RegionKind::Ticket | RegionKind::Counter, _) => {
-            Writers::Rank(note.rank)
-        }
-        (_, Some(source)) => Writers::Rank(source),
-        (_, None) => Writers::Anyone,
-    };
-    let mut name = format!("{} of rank {}", kind.name(), note.rank);
-    if let Some(slot) = slot {
-        name += &format!(", slot {slot}");
-    }
-    if let Some(source) = source {
-        name += &format!(", from rank {source}");
-    }
-    Region {
-        kind,
-        channel: Some(note.channel),
-        rank: Some(note.rank),
-        slot,
-        writers,
-        initialised: place.written.is_none(),
-        ..Region::buffer(note.base, note.bytes, place.device, name)
     }
 }
 

@@ -12,6 +12,7 @@ mod order;
 mod places;
 mod plan;
 mod random;
+mod regions;
 mod report;
 mod resident;
 mod running;
@@ -19,6 +20,7 @@ mod search;
 mod settle;
 mod snapshot;
 mod stage;
+mod waiters;
 mod watch;
 
 use std::fmt;
@@ -27,9 +29,9 @@ use std::time::Duration;
 pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
-pub use slabfence_emu_check::{Finding, Party, Rule};
+pub use slabfence_emu_check::{Finding, Party, Place, RegionKind, Rule};
 
-pub use report::{End, LastWriter, Reason, Run, Wait, Waiter};
+pub use report::{End, LastWriter, Poll, Reason, Run, Wait, Waiter, Writer};
 
 use crate::code::{Code, Status};
 use crate::machine::{Machine, State};

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use slabfence_emu_check::Finding;
+use slabfence_emu_check::{Finding, Place};
 use slabfence_emu_exec::SourceLine;
-use slabfence_sys::{RangeKind, RangeNote};
 
 /// How one run went.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +51,8 @@ pub enum End {
 pub struct Waiter {
     /// The device.
     pub device: u32,
+    /// The rank that it works for, where its parameters tell.
+    pub rank: Option<u32>,
     /// Place of the operation among those of the device since it was held, from 1.
     pub operation: u32,
     /// The kernel, or what else the operation is.
@@ -92,17 +93,8 @@ pub enum Wait {
 /// Why a warp does not go on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// It polls a word.
-    Polls {
-        /// The address of the first lane.
-        address: u64,
-        /// What it sees there.
-        seen: u64,
-        /// What the library said the word is.
-        region: Option<RangeNote>,
-        /// Who wrote it last in this run, by a strong store.
-        writer: Option<LastWriter>,
-    },
+    /// Its lanes poll words, one after the other or each its own.
+    Polls(Vec<Poll>),
     /// It waits at a barrier of the block.
     Barrier {
         /// Its number.
@@ -117,6 +109,39 @@ pub enum Reason {
     },
     /// It could go on, and does not end.
     Runs,
+}
+
+/// A word that lanes of a warp poll.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poll {
+    /// The lanes.
+    pub lanes: u32,
+    /// Line of the PTX text with the access.
+    pub line: u32,
+    /// The word, by the name of its memory.
+    pub place: Place,
+    /// What they saw at their last look.
+    pub seen: u64,
+    /// What it holds now; `None` in shared memory.
+    pub now: Option<u64>,
+    /// What they compare it with: what they wait for, if they wait for one value. `None` where the code does not tell.
+    pub expected: Option<u64>,
+    /// Who could still write it, as far as operations have not ended: those of the rank whose word it is, or else those
+    /// whose parameters lead to that memory.
+    pub writers: Vec<Writer>,
+    /// Who wrote it last in this run, by a strong store.
+    pub last: Option<LastWriter>,
+}
+
+/// Somebody who may write a word.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Writer {
+    /// The rank, where it is known.
+    pub rank: Option<u32>,
+    /// The device, where it is known.
+    pub device: Option<u32>,
+    /// Operations of it that have not ended and whose parameters lead there: place among those of the device, and kernel.
+    pub operations: Vec<(u32, String)>,
 }
 
 /// Who stored to a word last.
@@ -170,17 +195,22 @@ impl fmt::Display for End {
 
 impl fmt::Display for Waiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(rank) = self.rank {
+            write!(f, "rank {rank}, ")?;
+        }
         write!(
             f,
-            "device {}, operation {}, {}",
-            self.device, self.operation, self.what
+            "operation {} of device {}, {}",
+            self.operation,
+            self.device,
+            quoted(&self.what)
         )?;
         match &self.wait {
-            Wait::Room { blocks } => write!(f, ": {blocks} blocks have no room"),
+            Wait::Room { blocks } => write!(f, ": {blocks} CTAs have no room"),
             Wait::Operations(after) => {
                 f.write_str(": behind")?;
                 let mut after = after.iter();
-                after.try_for_each(|(device, op)| write!(f, " device {device} operation {op}"))
+                after.try_for_each(|(device, op)| write!(f, " operation {op} of device {device}"))
             }
             Wait::Warp {
                 cta: [x, y, z],
@@ -191,10 +221,11 @@ impl fmt::Display for Waiter {
                 reason,
                 ..
             } => {
-                write!(
-                    f,
-                    ", block ({x}, {y}, {z}), warp {warp}, lanes {lanes:#x}, PTX line {line}"
-                )?;
+                write!(f, " CTA {x}")?;
+                if (*y, *z) != (0, 0) {
+                    write!(f, ",{y},{z}")?;
+                }
+                write!(f, " warp {warp} {}, PTX line {line}", Lanes(*lanes))?;
                 if let Some(source) = source {
                     write!(f, ", {source}")?;
                 }
@@ -209,51 +240,106 @@ impl fmt::Display for Reason {
         match self {
             Reason::Barrier { id, count: 0 } => write!(f, "at barrier {id} of the block"),
             Reason::Barrier { id, count } => write!(f, "at barrier {id} of {count} threads"),
-            Reason::Lanes { mask } => write!(f, "waits for lanes {mask:#x} of the warp"),
+            Reason::Lanes { mask } => write!(f, "waits for {} of the warp", Lanes(*mask)),
             Reason::Runs => f.write_str("runs"),
-            Reason::Polls {
-                address,
-                seen,
-                region,
-                writer,
-            } => {
-                write!(f, "polls {address:#x}, sees {seen:#x}")?;
-                if let Some(note) = region {
-                    write!(f, ", which is {}", words(note, *address))?;
-                }
-                match writer {
-                    Some(by) => write!(
-                        f,
-                        "; last written by device {}, operation {}, {}, block {}, warp {}, PTX line {}",
-                        by.device, by.operation, by.kernel, by.cta, by.warp, by.line
-                    ),
-                    None => f.write_str("; not written in this run"),
+            Reason::Polls(polls) => {
+                let mut polls = polls.iter();
+                match polls.as_slice() {
+                    [one] => one.fmt(f),
+                    _ => polls.try_for_each(|poll| write!(f, "\n    {} {poll}", Lanes(poll.lanes))),
                 }
             }
         }
     }
 }
 
-/// An announced range in words.
-fn words(note: &RangeNote, address: u64) -> String {
-    let kind = match note.kind {
-        RangeKind::LOCAL => "local words",
-        RangeKind::EPOCH => "the epoch",
-        RangeKind::TICKET => "the ticket",
-        RangeKind::SIGNAL => "signal lines",
-        RangeKind::OUTBOX => "outbox",
-        RangeKind::INBOX => "inbox",
-        RangeKind::PACKETS => "packets",
-        _ => "memory",
-    };
-    let mut words = format!("{kind} of rank {}", note.rank);
-    if note.slot != RangeNote::NONE {
-        words += &format!(", slot {}", note.slot);
+impl fmt::Display for Poll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "polls {} (PTX line {}): ", self.place, self.line)?;
+        match self.expected {
+            Some(expected) => write!(f, "expects {expected:#x}, saw {:#x}", self.seen)?,
+            None => write!(f, "saw {:#x}", self.seen)?,
+        }
+        if let Some(now) = self.now {
+            write!(f, ", holds {now:#x}")?;
+        }
+        if self.place.kind.is_none() {
+            return Ok(());
+        }
+        for writer in &self.writers {
+            write!(f, "; {writer}")?;
+        }
+        if self.writers.is_empty() {
+            f.write_str("; nothing is left that could write it")?;
+        }
+        match &self.last {
+            Some(by) => write!(
+                f,
+                "; last written by operation {} of device {}, `{}` CTA {} warp {}, PTX line {}",
+                by.operation, by.device, by.kernel, by.cta, by.warp, by.line
+            ),
+            None => f.write_str("; not written in this run"),
+        }
     }
-    words += &match note.source {
-        RangeNote::NONE if note.kind == RangeKind::SIGNAL => ", written by any peer".to_owned(),
-        RangeNote::NONE => String::new(),
-        source => format!(", written by rank {source}"),
-    };
-    words + &format!(", offset {}", address.saturating_sub(note.base))
+}
+
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.rank, self.device) {
+            (Some(rank), _) => write!(f, "rank {rank} may write it")?,
+            (None, Some(device)) => write!(f, "device {device} may write it")?,
+            (None, None) => f.write_str("others may write it")?,
+        }
+        if self.operations.is_empty() {
+            return f.write_str(", but has nothing left that would");
+        }
+        f.write_str(", in")?;
+        let mut operations = self.operations.iter();
+        operations.try_for_each(|(op, kernel)| write!(f, " operation {op} `{kernel}`"))
+    }
+}
+
+/// What is a kernel's name, quoted; anything else is in words.
+fn quoted(what: &str) -> String {
+    match what.contains(' ') {
+        true => what.to_owned(),
+        false => format!("`{what}`"),
+    }
+}
+
+/// Lanes by number.
+struct Lanes(u32);
+
+impl fmt::Display for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        f.write_str(if rest.count_ones() == 1 {
+            "lane "
+        } else {
+            "lanes "
+        })?;
+        let mut comma = "";
+        while rest != 0 {
+            let first = rest.trailing_zeros();
+            let count = (rest >> first).trailing_ones();
+            match count {
+                1 => write!(f, "{comma}{first}")?,
+                _ => write!(f, "{comma}{first}-{}", first + count - 1)?,
+            }
+            comma = ",";
+            rest &= u32::MAX.checked_shl(first + count).unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lanes;
+
+    #[test]
+    fn lanes_are_told_by_number() {
+        let words = [1, 0x8000_0000, u32::MAX, 0b1011].map(|mask| Lanes(mask).to_string());
+        assert_eq!(words, ["lane 0", "lane 31", "lanes 0-31", "lanes 0-1,3"]);
+    }
 }

@@ -43,6 +43,16 @@ pub struct Place {
     pub written: bool,
 }
 
+impl Place {
+    /// What findings call it.
+    pub fn title(&self) -> String {
+        match self.tag.as_str() {
+            "" => format!("buffer `{}`", self.name),
+            tag => format!("buffer `{}` ({tag})", self.name),
+        }
+    }
+}
+
 /// Launches of a graph.
 #[derive(Debug)]
 pub struct Capture {
