@@ -230,7 +230,9 @@ impl Shadow {
             if written.is_empty() {
                 return vec![Quad::Whole(Cell::new(initialised)); (PAGE / QUAD) as usize].into();
             }
-            let quads = (0..PAGE / QUAD).map(|n| Quad::new(base + n * QUAD, written));
+            let near = |&&(from, to): &&(u64, u64)| from < base + PAGE && to > base;
+            let near: Vec<(u64, u64)> = written.iter().filter(near).copied().collect();
+            let quads = (0..PAGE / QUAD).map(|n| Quad::new(base + n * QUAD, &near));
             quads.collect()
         });
         &mut quads[(offset % PAGE / QUAD) as usize]
