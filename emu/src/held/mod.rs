@@ -22,6 +22,7 @@ mod snapshot;
 mod stage;
 mod waiters;
 mod watch;
+mod words;
 
 use std::fmt;
 use std::time::Duration;

@@ -39,7 +39,7 @@ pub fn grid(launch: Launch) -> Work {
 pub enum End {
     Done,
     Stuck,
-    Fault(Box<Fault>, Option<Finding>),
+    Fault(Box<Fault>, Option<Box<Finding>>),
 }
 
 pub struct Outcome {
@@ -202,7 +202,7 @@ pub fn run(
         match step {
             Step::Fault(fault) => {
                 let finding = checker.fault(grid.op, &fault, |_| None);
-                break End::Fault(fault, finding);
+                break End::Fault(fault, finding.map(Box::new));
             }
             // A poll may take several steps.
             Step::Ran | Step::Polled => {}
