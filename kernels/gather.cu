@@ -96,6 +96,7 @@ template <bool PUSH>
 SF_INLINE void gather(const GatherParams& p) {
     const Header& h = p.header;
     __shared__ u64 epochs[WARPS];
+    const Look seen = look(h);
     // The first packs are on their way before the epoch is known.
     Pack pack[BATCH];
     if (!is_control()) {
@@ -105,7 +106,7 @@ SF_INLINE void gather(const GatherParams& p) {
             if (index < p.packs) pack[i] = load_pack(p.input + u64(index) * 16);
         }
     }
-    Operation op = begin(h);
+    Operation op = begin(seen);
     if (op.cause == 0) {
         if (!is_control()) {
             stage<PUSH>(p, op, pack);

@@ -60,19 +60,33 @@ SF_INLINE bool overlaps(u64 epoch, u64 started, u64 retired) {
     return ((equal - static_cast<u32>(started)) & (0x80000000u | STARTED_EPOCH)) != 0;
 }
 
-// Reads the epoch, the overlap guard and the poison lines; every warp does, in parallel, since each of them needs to
-// know before its first store to a peer whether it may.
-SF_INLINE Operation begin(const Header& h) {
+// What every warp reads first: the epoch, the overlap guard and the poison lines.
+struct Look {
+    u64 epoch;
+    u64 started;
+    u64 retired;
+    u64 poison;
+};
+
+// Every warp looks, in parallel, since each of them needs to know before its first store to a peer whether it may. A
+// kernel begins with it, so that addresses are worked out, and the first rows loaded, while it is on its way.
+SF_INLINE Look look(const Header& h) {
+    Look seen;
+    seen.epoch = load_relaxed_gpu(SF_LOCAL(h, epoch));
+    seen.started = load_relaxed_gpu(SF_LOCAL(h, started));
+    seen.retired = load_relaxed_gpu(SF_LOCAL(h, retired));
+    seen.poison = lane() < h.world ? load_relaxed_sys(h.poison + lane() * LINE) : 0;
+    return seen;
+}
+
+SF_INLINE Operation begin(const Look& seen) {
     Operation op;
-    op.epoch = load_relaxed_gpu(SF_LOCAL(h, epoch));
-    const u64 started = load_relaxed_gpu(SF_LOCAL(h, started));
-    const u64 retired = load_relaxed_gpu(SF_LOCAL(h, retired));
-    const u64 poison = lane() < h.world ? load_relaxed_sys(h.poison + lane() * LINE) : 0;
+    op.epoch = seen.epoch;
     op.odd = static_cast<u32>(op.epoch) & 1;
     op.cause = 0;
-    if (any_lane(poison != 0)) {
+    if (any_lane(seen.poison != 0)) {
         op.cause = Cause::Skipped;
-    } else if (overlaps(op.epoch, started, retired)) {
+    } else if (overlaps(op.epoch, seen.started, seen.retired)) {
         op.cause = Cause::Overlap;
     }
     return op;

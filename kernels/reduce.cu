@@ -208,11 +208,12 @@ template <class T, u32 N, bool PUSH>
 SF_INLINE void reduce(const ReduceParams& p) {
     const Header& h = p.header;
     __shared__ u64 epochs[WARPS];
+    const Look seen = look(h);
     const PackWalk walk(p);
     // The first packs are on their way before the epoch is known.
     Batch batch;
     if (!is_control()) batch.fetch(p, rotated(h, 1), walk);
-    Operation op = begin(h);
+    Operation op = begin(seen);
     if (op.cause == 0) {
         if (!is_control()) {
             stage<PUSH>(p, op, walk, batch);
