@@ -40,8 +40,8 @@ macro_rules! intercept {
         static ORIGINAL: OnceLock<pfn::$entry> = OnceLock::new();
         unsafe extern "C" fn before($($arg: $type),*) -> CUresult {
             let fails = fails_now(stringify!($entry));
-            // A failed wait must not let go of memory that is in use.
-            if fails && stringify!($entry) != "cuStreamSynchronize" {
+            // A failed wait must not let go of memory that is in use, and a release is never repeated.
+            if fails && !["cuStreamSynchronize", "cuMemRelease"].contains(&stringify!($entry)) {
                 return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
             }
             let original = ORIGINAL.get().expect("set before the table is used");

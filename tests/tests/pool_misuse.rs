@@ -13,7 +13,7 @@ use slabfence::sys::{CUresult, CUstreamCaptureMode};
 use slabfence_emu::Live;
 use slabfence_tests::late::{FAIL, hold};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, on_members, on_ranks};
+use slabfence_tests::ranks::{Gather, Member, on_members, on_ranks};
 
 fn contract() -> Contract {
     Contract {
@@ -233,6 +233,67 @@ impl Bootstrap for Lossy {
         }
         Ok(parts)
     }
+}
+
+/// Runs two ranks of which rank 1 loses what it is told in this step, as often as it takes part in it.
+fn losing<T: Send>(
+    step: &'static str,
+    body: impl Fn(&Member) -> T + Sync,
+) -> (Vec<T>, Live, Vec<String>) {
+    let (machine, driver) = machine(2);
+    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
+        let on = AtomicBool::new(inner.rank() == Rank(1));
+        Arc::new(Lossy { inner, step, on }) as Arc<dyn Bootstrap>
+    });
+    let results = on_members(&driver, members.collect(), Duration::from_secs(2), body);
+    drop(driver);
+    (results, machine.live(), machine.faults())
+}
+
+#[test]
+fn a_rank_that_has_freed_its_memory_is_closed_whatever_it_hears_of_the_others() {
+    let (_, live, faults) = losing("close: free", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        pool.close().unwrap();
+        pool.close().unwrap();
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_rank_that_missed_how_the_unmapping_ended_ends_alone_when_it_meets_nobody() {
+    let (tries, live, faults) = losing("close: unmap", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let tries = (1..).find(|_| pool.close().is_ok());
+        pool.close().unwrap();
+        tries.unwrap()
+    });
+    // Rank 0 has freed its memory when it learns where rank 1 is; that one meets it once and then nobody.
+    assert_eq!(tries, [2, 3]);
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_rank_that_missed_whether_channels_were_added_can_only_close() {
+    let (_, live, faults) = losing("prepare: initialise", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let prepared = pool.prepare(&["a"]);
+        if member.rank() == 0 {
+            prepared.unwrap();
+            let Err(Error::Setup { phase, failures }) = pool.prepare(&["b"]) else {
+                panic!("prepared alone");
+            };
+            assert_eq!((phase, failures[0].0), ("prepare: drain", Rank(1)));
+        } else {
+            prepared.unwrap_err();
+            let said = pool.prepare(&["a"]).unwrap_err().to_string();
+            let words = "can only be closed, since its preparation ended on this rank only";
+            assert!(said.contains(words), "{said}");
+            pool.close().unwrap_err();
+        }
+        pool.close().unwrap();
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
 }
 
 #[test]

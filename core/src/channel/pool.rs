@@ -18,7 +18,7 @@ use super::contract::Contract;
 use super::kernels::Kernels;
 use super::lane::{Channel, Lane};
 use super::memory::{Cut, Memory, PeerMemory};
-use super::shared::{Phase, Shared, State};
+use super::shared::{Phase, Shared, State, Ties};
 
 /// The channels of one contract on one group: memory, kernels, health records. Close it on all ranks; a pool that is
 /// dropped without keeps its memory for the life of the process, since a peer may still write to it.
@@ -104,6 +104,7 @@ impl Pool {
             turn: Mutex::default(),
             state: RwLock::new(State {
                 phase: Phase::Open,
+                ties: Ties::Tied,
                 lanes: BTreeMap::new(),
                 first_epochs: BTreeMap::new(),
                 memory: Some(memory),
