@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::driver;
 use crate::error::{Error, Result};
+use crate::group::{Ended, Missed};
 
 use super::memory::Memory;
 use super::pool::Pool;
@@ -36,92 +37,107 @@ impl Pool {
             let before = mem::replace(&mut state.phase, Phase::Busy("close"));
             (before, state.ties)
         };
-        let mut alone = ties == Ties::Loose;
-        if !alone && let Err(stop) = part(shared) {
-            let lost = !matches!(stop.error, Error::Setup { .. });
-            if !lost || ties == Ties::Tied {
-                shared.write()?.phase = match stop.kept {
-                    true => before,
-                    false => Phase::Broken(format!("its close ended half-way: {}", stop.error)),
+        let mut step = (ties != Ties::Loose).then_some("close: free");
+        if step.is_some()
+            && let Err(ended) = part(shared)
+        {
+            let (stop, ended) = ended;
+            let missed = matches!(ended, Ended::Missed(_));
+            let error = Error::from(ended);
+            if !missed || ties == Ties::Tied {
+                shared.write()?.phase = match stop {
+                    Stop::AsBefore => before,
+                    Stop::HalfWay => Phase::Broken(format!("its close ended half-way: {error}")),
                 };
-                return Err(stop.error);
+                return Err(error);
             }
             log::warn!(
-                "{}; all ranks were at rest before, so {} closes the pool alone",
-                stop.error,
+                "{error}; all ranks were at rest before, so {} closes the pool alone",
                 shared.group.me()
             );
-            alone = true;
+            step = None;
         }
-        let freed = shared.free();
-        let told = match alone {
-            true => Ok(()),
-            false => shared.group.verdict("close: free", &freed),
-        };
-        let mut state = shared.write()?;
-        if let Err(error) = freed {
-            state.phase = Phase::Broken(format!("its close failed: {error}"));
-            return told.and(Err(error));
-        }
-        state.phase = Phase::Closed;
-        state.memory = None;
-        state.lanes.clear();
-        match told {
-            // Others have something left, this rank has not.
-            Err(error @ Error::Setup { .. }) => Err(error),
-            Err(error) => {
-                log::warn!("{error}; the pool of {} is closed", shared.group.me());
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+        free_all(shared, step)
+    }
+}
+
+/// Where ranks stand that did not part.
+enum Stop {
+    /// The pool is as it was on all ranks.
+    AsBefore,
+    HalfWay,
+}
+
+/// Comes to rest, and to where no rank has memory of another.
+fn part(shared: &Shared) -> Result<(), (Stop, Ended)> {
+    let group = &shared.group;
+    let drained = group.conclude("close: drain", &drained(shared));
+    // Nothing has changed, and nobody goes on without this rank.
+    drained.map_err(|ended| (Stop::AsBefore, ended))?;
+    let released = group.conclude("close: graphs", &released(shared, "Pool::close"));
+    released.map_err(|ended| match ended {
+        // The others may have passed this step and free what operations of this rank would write to.
+        Ended::Missed(Missed::Lost(_)) => (Stop::HalfWay, ended),
+        _ => (Stop::AsBefore, ended),
+    })?;
+    let unmapped = match shared.tie(Ties::AtRest) {
+        Ok(()) => unmap_all(shared, "close: unmap"),
+        Err(forked) => Err(Ended::Failed(forked)),
+    };
+    unmapped.map_err(|ended| (Stop::HalfWay, ended))
+}
+
+/// Unmaps peers' memory on all ranks.
+pub(super) fn unmap_all(shared: &Shared, step: &'static str) -> Result<(), Ended> {
+    let unmapped = shared.with_memory(Memory::let_go);
+    shared.group.conclude(step, &unmapped)?;
+    shared.tie(Ties::Loose).map_err(Ended::Failed)
+}
+
+/// Frees what is left on this rank, which nobody else needs, and tells the others where they take part in this `step`.
+/// Then the pool is closed, unless something stayed.
+pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()> {
+    shared.tie(Ties::Loose)?;
+    let freed = shared.with_memory(Memory::leave);
+    let told = step.map_or(Ok(()), |step| shared.group.conclude(step, &freed));
+    let mut state = shared.write()?;
+    if let Err(error) = freed {
+        state.phase = Phase::Broken(format!("its close failed: {error}"));
+        return Err(told.err().map_or(error, Error::from));
+    }
+    state.phase = Phase::Closed;
+    state.memory = None;
+    state.lanes.clear();
+    match told {
+        Ok(()) => Ok(()),
+        // Others have something left, this rank has not.
+        Err(Ended::Failed(error)) => Err(error),
+        Err(Ended::Missed(missed)) => {
+            let (error, me) = (Error::from(missed), shared.group.me());
+            log::warn!("{error}; the pool of {me} is closed");
+            Ok(())
         }
     }
 }
 
-/// Why ranks did not part.
-struct Stop {
-    error: Error,
-    /// Whether the pool is as it was on all ranks.
-    kept: bool,
-}
-
-/// Comes to rest, and to where no rank has memory of another.
-fn part(shared: &Shared) -> Result<(), Stop> {
-    // Nothing has changed, and nobody goes on without this rank.
-    drained(shared).map_err(|error| Stop { error, kept: true })?;
-    let graphs = shared.group.agree("close: graphs", released(shared));
-    graphs.map_err(|error| Stop {
-        // Else the others may have passed this step and free what operations of this rank would write to.
-        kept: matches!(error, Error::Setup { .. }),
-        error,
-    })?;
-    let unmapped = shared.tie(Ties::AtRest).and_then(|()| {
-        let unmapped = shared.with_memory(Memory::let_go);
-        shared.group.agree("close: unmap", unmapped)?;
-        shared.tie(Ties::Loose)
-    });
-    unmapped.map_err(|error| Stop { error, kept: false })
-}
-
-/// Waits until nothing runs on any rank.
-fn drained(shared: &Shared) -> Result<()> {
-    let drained = match shared.drain() {
+/// Waits until nothing of this rank runs.
+pub(super) fn drained(shared: &Shared) -> Result<()> {
+    match shared.drain() {
         // Any other error, such as that of a wait during a capture, leaves kernels running.
         Err(Error::Driver(error)) if error.breaks_context() => {
-            log::warn!("closing a pool on a failed context: {error}");
+            log::warn!("leaving a pool on a failed context: {error}");
             Ok(())
         }
         other => other,
-    };
-    shared.group.agree("close: drain", drained)
+    }
 }
 
 /// [`unused`], with patience: the driver tells of a destroyed graph from a thread of its own, some time later.
-fn released(shared: &Shared) -> Result<()> {
+pub(super) fn released(shared: &Shared, operation: &'static str) -> Result<()> {
     let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
     loop {
         driver::drop_released();
-        match unused(shared) {
+        match unused(shared, operation) {
             Err(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
             result => return result,
         }
@@ -129,12 +145,9 @@ fn released(shared: &Shared) -> Result<()> {
 }
 
 /// Refuses while graphs or scopes of this rank hold a channel.
-fn unused(shared: &Shared) -> Result<()> {
+fn unused(shared: &Shared, operation: &'static str) -> Result<()> {
     match shared.held(|_| true)? {
         None => Ok(()),
-        Some(why) => Err(Error::Refused {
-            operation: "Pool::close",
-            why,
-        }),
+        Some(why) => Err(Error::Refused { operation, why }),
     }
 }

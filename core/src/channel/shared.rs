@@ -96,11 +96,6 @@ impl Shared {
         self.write()?.memory.as_mut().map_or(Ok(()), body)
     }
 
-    /// Gives back all that is left on this rank.
-    pub(super) fn free(&self) -> Result<()> {
-        self.with_memory(Memory::leave)
-    }
-
     /// Whether its memory is given back.
     pub(super) fn is_closed(&self) -> Result<bool> {
         Ok(matches!(self.read()?.phase, Phase::Closed))
