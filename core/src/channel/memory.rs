@@ -211,6 +211,23 @@ impl Memory {
         every(staged.into_iter().chain(rest))
     }
 
+    /// [`let_go`](Self::let_go), and frees what no peer has ever had.
+    pub(super) fn leave_private(&mut self) -> Result<()> {
+        every([self.let_go(), self.local.close()].into_iter())
+    }
+
+    /// Bytes that peers may use.
+    pub(super) fn shared_bytes(&self) -> u64 {
+        fn bytes<K: Kind>(arena: &Arena<K>) -> usize {
+            arena.stride() * arena.count()
+        }
+        let staged: usize = match &self.staged {
+            Staged::Push(inbox) => inbox.iter().map(bytes).sum(),
+            Staged::Pull(outbox) => outbox.iter().map(bytes).sum(),
+        };
+        (bytes(&self.signal) + staged) as u64
+    }
+
     /// [`let_go`](Self::let_go) and [`close`](Self::close).
     pub(super) fn leave(&mut self) -> Result<()> {
         every([self.let_go(), self.close()].into_iter())

@@ -1,5 +1,6 @@
 //! Pools and their channels: set-up as a transaction among the ranks, capture scopes, reset, close.
 
+mod abandon;
 mod agreement;
 mod announce;
 mod close;
@@ -20,6 +21,7 @@ mod self_test;
 mod shared;
 mod ticket;
 
+pub use abandon::Abandoned;
 pub use contract::Contract;
 pub use lane::Channel;
 pub use pool::Pool;

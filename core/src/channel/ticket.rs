@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, Result};
 use crate::group::{Ended, Group, Rank};
 
+use super::abandon::Abandoned;
 use super::pool::{Pool, settle};
 use super::shared::{Phase, Shared, Ties};
 
@@ -127,6 +128,21 @@ impl Ticket {
             Ok(()) => {}
         }
         Ok(())
+    }
+
+    /// Gives back what this rank can without the others, as [`Pool::abandon`] does. The group creates no other pool with
+    /// ranks that wait for this one's part.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Pool::abandon`].
+    pub fn abandon(&self) -> Result<Abandoned> {
+        let abandoned = match &self.pool {
+            Some(pool) => pool.abandon()?,
+            None => Abandoned { kept: 0 },
+        };
+        self.settle();
+        Ok(abandoned)
     }
 
     fn settle(&self) {
