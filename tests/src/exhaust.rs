@@ -24,6 +24,8 @@ const BOUND: Duration = Duration::from_secs(30);
 pub fn contract(world: u32) -> Contract {
     Contract {
         fail: Duration::from_millis(500),
+        max_channels: 2,
+        max_grid: 4,
         ..Contract::new(2 * world, 16, 16, 2)
     }
 }

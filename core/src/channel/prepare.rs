@@ -39,7 +39,7 @@ impl Pool {
             std::mem::replace(&mut state.phase, Phase::Busy("prepare"))
         };
         let lanes = self.lanes_for(names);
-        let decided = lanes.and_then(|lanes| Ok((shared.group.verdict(LAST, &lanes), lanes)));
+        let decided = lanes.map(|lanes| (shared.group.verdict(LAST, &lanes), lanes));
         let mut state = shared.write()?;
         state.phase = match &decided {
             Ok((Err(error), _)) if !matches!(error, Error::Setup { .. }) => {

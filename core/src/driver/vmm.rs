@@ -8,10 +8,11 @@ use rustix::io::FdFlags;
 use slabfence_sys::{
     CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags,
     CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationType,
-    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType, CUresult, RangeKind, RangeNote,
+    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType, RangeKind, RangeNote,
 };
 
 use super::device::Device;
+use super::held::Held;
 use super::{fork, transfer};
 use crate::error::{Error, Result};
 
@@ -75,29 +76,6 @@ const POSIX: CUmemAllocationHandleType =
 /// Addresses of a mapping with its guards.
 fn reservation(bytes: usize, guard: usize) -> Option<usize> {
     bytes.checked_add(guard.checked_mul(2)?)
-}
-
-/// Whether the driver holds a part of a mapping. A call that fails may have done its work all the same, and the next one
-/// then finds nothing there: `CUDA_ERROR_INVALID_VALUE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    No,
-    /// The call that makes or ends it failed.
-    Perhaps,
-    Yes,
-}
-
-impl Held {
-    /// Takes in what a call returned that ends the part, and gives what there is to report.
-    fn ended(&mut self, code: CUresult) -> CUresult {
-        let nothing_there = *self == Self::Perhaps && code == CUresult::CUDA_ERROR_INVALID_VALUE;
-        if code.is_success() || nothing_there {
-            *self = Self::No;
-            return CUresult::CUDA_SUCCESS;
-        }
-        *self = Self::Perhaps;
-        code
-    }
 }
 
 /// Physical memory of one device, mapped once, whole, between two unmapped guards. Each part is kept until it has been

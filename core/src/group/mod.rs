@@ -2,6 +2,7 @@
 
 mod bootstrap;
 mod descriptors;
+mod envelope;
 mod rank;
 mod remains;
 mod thread;
@@ -16,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use crate::driver::fork;
 use crate::error::{Error, Result};
-use crate::hash::Fnv1a;
 use crate::layout::MAX_WORLD;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
+use envelope::{envelope, open};
 pub(crate) use rank::list;
 pub use rank::{PeerIndex, Rank};
 use remains::Remains;
@@ -221,29 +222,6 @@ impl From<Missed> for Error {
     }
 }
 
-/// A message: step, pool, its own number, a digest of all of it, payload.
-fn envelope(step: &str, pool: u64, number: u64, payload: &[u8]) -> Vec<u8> {
-    let start = wire::Writer::new().text(step).word(pool).word(number);
-    start
-        .word(digest(step, pool, number, payload))
-        .raw(payload)
-        .finish()
-}
-
-fn digest(step: &str, pool: u64, number: u64, payload: &[u8]) -> u64 {
-    let start = Fnv1a::new().text(step).word(pool).word(number);
-    start.bytes(payload).finish()
-}
-
-/// Reads an [`envelope`] that has come as it was sent: step, pool and payload.
-fn open(message: &[u8]) -> Option<(String, u64, Vec<u8>)> {
-    let mut reader = wire::Reader::new(message);
-    let (step, pool, number) = (reader.text()?, reader.word()?, reader.word()?);
-    let said = reader.word()?;
-    let payload = reader.rest();
-    (said == digest(&step, pool, number, payload)).then(|| (step, pool, payload.to_vec()))
-}
-
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group")
@@ -305,21 +283,6 @@ mod tests {
         let group = Group::new(Arc::new(Swapped), Rank(0), 2).unwrap();
         let said = group.exchange("step", b"").unwrap_err().to_string();
         assert!(said.contains("in rank order"), "{said}");
-    }
-
-    #[test]
-    fn a_message_that_was_changed_anywhere_or_cut_is_found_out() {
-        let whole = envelope("step", 7, 3, b"payload");
-        assert_eq!(
-            open(&whole),
-            Some(("step".to_owned(), 7, b"payload".to_vec()))
-        );
-        for at in 0..whole.len() {
-            let mut other = whole.clone();
-            other[at] ^= 0x10;
-            assert_eq!(open(&other), None, "byte {at}");
-            assert_eq!(open(&whole[..at]), None, "{at} bytes");
-        }
     }
 
     #[test]
