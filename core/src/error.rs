@@ -4,6 +4,7 @@ use std::fmt;
 
 use slabfence_sys::{LoadError, MissingSymbol};
 
+use crate::channel::Ticket;
 use crate::driver::{DriverError, ImageError};
 use crate::group::{BootstrapError, Rank, list};
 use crate::health::FaultReport;
@@ -53,6 +54,16 @@ pub enum Error {
         /// Every rank that holds it, with what does.
         holders: Vec<(Rank, String)>,
     },
+    /// A creation failed, and what this rank or another had made is not all given back: the ticket does that.
+    Retained {
+        /// Why the creation failed.
+        cause: Box<Error>,
+        /// What could not be given back; `None` where a peer may use the memory, since this rank did not learn how the
+        /// creation ended.
+        left: Option<Box<Error>>,
+        /// Gives back what is left.
+        ticket: Box<Ticket>,
+    },
     /// The object was closed.
     Closed {
         /// What was asked of it.
@@ -86,6 +97,14 @@ impl fmt::Display for Error {
             Self::Busy { operation, holders } => {
                 write!(f, "{operation}: busy on ")?;
                 by_rank(f, holders)
+            }
+            Self::Retained { cause, left, .. } => {
+                write!(f, "{cause}; ")?;
+                match left {
+                    Some(left) => write!(f, "not all could be given back ({left})")?,
+                    None => f.write_str("its memory is kept, since peers may use it")?,
+                }
+                f.write_str(": call Ticket::retry on all ranks")
             }
             Self::Argument { operation, what } => write!(f, "{operation}: {what}"),
             Self::Refused { operation, why } => write!(f, "{operation} refused: {why}"),
@@ -124,6 +143,7 @@ impl std::error::Error for Error {
             Self::Missing(error) => Some(error),
             Self::Image(error) => Some(error),
             Self::Bootstrap(error) => Some(error),
+            Self::Retained { cause, .. } => Some(cause),
             _ => None,
         }
     }

@@ -1,10 +1,13 @@
 //! Multi-rank integration tests of slabfence on the emulated machine.
 
 pub mod addresses;
+pub mod adversary;
 pub mod arithmetic;
 pub mod exchange;
+pub mod exhaust;
 pub mod graphs;
 pub mod held;
+pub mod injection;
 pub mod late;
 pub mod mutants;
 pub mod probe;

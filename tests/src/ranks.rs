@@ -76,13 +76,29 @@ pub fn on_members<T: Send>(
     timeout: Duration,
     body: impl Fn(&Member) -> T + Sync,
 ) -> Vec<T> {
-    let devices = driver.devices().expect("the machine's devices").len() as u32;
+    let drivers: Vec<Driver> = members.iter().map(|_| driver.clone()).collect();
+    on_drivers(&drivers, members, timeout, body)
+}
+
+/// [`on_members`] with a driver of each rank's own.
+///
+/// # Panics
+///
+/// As [`on_ranks`].
+pub fn on_drivers<T: Send>(
+    drivers: &[Driver],
+    members: Vec<Arc<dyn Bootstrap>>,
+    timeout: Duration,
+    body: impl Fn(&Member) -> T + Sync,
+) -> Vec<T> {
+    let devices = drivers[0].devices().expect("the machine's devices").len() as u32;
     let world = members.len() as u32;
     let body = &body;
     thread::scope(|scope| {
         let handles: Vec<_> = (0..world)
             .zip(members)
-            .map(|(rank, bootstrap)| {
+            .zip(drivers)
+            .map(|((rank, bootstrap), driver)| {
                 let device = Device::open(driver, rank % devices).expect("a device");
                 let group = Group::new(bootstrap.clone(), Rank(rank), world).expect("a group");
                 let member = Member {

@@ -74,7 +74,7 @@ fn a_rank_that_joins_and_then_stands_still_is_named_by_all() {
     ranks.ready(2);
     for rank in 0..2 {
         let ending = ranks.ending(rank);
-        let words = "failed: create: arguments: rank 2 did not come in time;";
+        let words = "failed: create: pending: rank 2 did not come in time;";
         assert!(ending.out[0].starts_with(words), "{ending:?}");
         assert_eq!(ending.out[1], "nothing left");
     }

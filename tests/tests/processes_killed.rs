@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 use slabfence_tests::processes::{Ending, Folder, Ranks, holders};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
-/// Exchanges of a set-up after which a rank may believe in the others' memory: they keep it.
-const COMMITTED: u32 = 10;
+/// Exchanges of a set-up after which a rank may believe in the others' memory: they keep it until they are told not to.
+const COMMITTED: u32 = 11;
 /// Less than half of what ranks wait for one another: a rank that hears of the end from nobody is later.
 const AT_ONCE: Duration = Duration::from_secs(50);
 /// Exchanges between joining and the first operation.
-const SETUP: u32 = 15;
+const SETUP: u32 = 16;
+
+/// What a rank says that has left a pool behind whose other ranks are other processes.
+const ABANDONED: &str = "abandoned: Abandoned { kept: 0 }";
 
 /// The scenario's name with its victim: the last of three ranks, or the hub's.
 fn named(scenario: &str, victim: usize) -> String {
@@ -72,21 +75,20 @@ fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String
 fn in_setup(victim: usize) {
     for step in 0..SETUP {
         for out in bereaved(&format!("die-in-setup:{step}"), victim, false) {
-            let [line, left] = &out[..] else {
-                panic!("{out:?}")
+            let (kept, line, left) = match &out[..] {
+                [line, left] => (None, line, left),
+                [kept, line, left] => (Some(kept.as_str()), line, left),
+                _ => panic!("{out:?}"),
             };
             let words = format!("failed: rank {victim} left the group");
             assert!(line.starts_with(&words), "step {step}: {line}");
-            let kept = left.starts_with("left: memory files {");
             match step {
                 // A hub may die before it has told the others how this step ended.
-                COMMITTED if victim == 0 => assert!(kept || left == "nothing left", "{left}"),
-                _ => assert_eq!(
-                    (kept, left == "nothing left"),
-                    (step >= COMMITTED, step < COMMITTED),
-                    "step {step}: {left}"
-                ),
+                COMMITTED if victim == 0 => {}
+                _ => assert_eq!(kept.is_some(), step >= COMMITTED, "step {step}: {out:?}"),
             }
+            assert!(kept.is_none_or(|kept| kept == ABANDONED), "{kept:?}");
+            assert_eq!(left, "nothing left", "step {step}");
         }
     }
 }
@@ -105,7 +107,7 @@ fn in_run(scenario: &str) {
     for victim in [2, 0] {
         let mut late = 0;
         for out in bereaved(scenario, victim, true) {
-            let [fault, reset, close, done, left] = &out[..] else {
+            let [fault, reset, close, abandoned, done, left] = &out[..] else {
                 panic!("{out:?}")
             };
             // Whoever did not see it first learns of it from who did.
@@ -114,9 +116,8 @@ fn in_run(scenario: &str) {
             assert!(reset.starts_with(&words), "{reset}");
             let words = format!("close: rank {victim} left the group");
             assert!(close.starts_with(&words), "{close}");
-            assert_eq!(done, "done");
-            // What a dead rank may still be written to stays until the process ends.
-            assert!(left.starts_with("left: memory files {"), "{left}");
+            let end = [abandoned, done, left].map(String::as_str);
+            assert_eq!(end, [ABANDONED, "done", "nothing left"]);
         }
         assert!(late > 0);
     }

@@ -1,91 +1,143 @@
 //! Closing a pool: no rank gives memory back before every rank has come to rest and no graph is left.
 
+use std::mem;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::driver;
 use crate::error::{Error, Result};
+use crate::group::{Ended, Missed};
 
 use super::memory::Memory;
 use super::pool::Pool;
-use super::shared::{Phase, Shared};
+use super::shared::{Phase, Shared, Ties};
 
 /// How long a graph that was destroyed may take to let go of its channel.
 const GRAPH_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Pool {
     /// Gives the pool's memory back on all ranks. Every rank calls this, and destroys every graph that uses a channel of
-    /// the pool before. Does nothing once it has succeeded.
+    /// the pool before. Does nothing once this rank has nothing left to give back.
     ///
     /// # Errors
     ///
     /// [`Error::Setup`] with every rank's reason: a device that does not come to rest, graphs or capture scopes that still
-    /// hold a channel. The pool is then as it was, and every rank may call again; so too after a failure to free
-    /// or a lost last word of the others, which leave a pool that can only be closed.
+    /// hold a channel. The pool is then as it was, and every rank may call again. So too after a failure to unmap or free
+    /// ([`Error::Setup`]) or a lost word of the others ([`Error::Timeout`], [`Error::Bootstrap`]), which leave a pool that
+    /// can only be closed: each call goes on with what is left. A rank that learnt that all are at rest, and meets nobody
+    /// when it calls again, ends alone.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
         let _turn = shared.turn()?;
-        let before = {
+        let (before, ties) = {
             let mut state = shared.write()?;
             if matches!(state.phase, Phase::Closed) {
                 return Ok(());
             }
-            std::mem::replace(&mut state.phase, Phase::Busy("close"))
+            let before = mem::replace(&mut state.phase, Phase::Busy("close"));
+            (before, state.ties)
         };
-        if let Err(error) = drained(shared) {
-            shared.write()?.phase = before;
-            return Err(error);
+        let mut step = (ties != Ties::Loose).then_some("close: free");
+        if step.is_some()
+            && let Err(ended) = part(shared)
+        {
+            let (stop, ended) = ended;
+            let missed = matches!(ended, Ended::Missed(_));
+            let error = Error::from(ended);
+            if !missed || ties == Ties::Tied {
+                shared.write()?.phase = match stop {
+                    Stop::AsBefore => before,
+                    Stop::HalfWay => Phase::Broken(format!("its close ended half-way: {error}")),
+                };
+                return Err(error);
+            }
+            log::warn!(
+                "{error}; all ranks were at rest before, so {} closes the pool alone",
+                shared.group.me()
+            );
+            step = None;
         }
-        if let Err(error) = shared.group.agree("close: graphs", released(shared)) {
-            shared.write()?.phase = match &error {
-                Error::Setup { .. } => before,
-                // The others may have passed this step and freed what operations of this rank would write to.
-                _ => Phase::Broken(format!("its close ended on this rank only: {error}")),
-            };
-            return Err(error);
-        }
-        let freed = give_back(shared);
-        let mut state = shared.write()?;
-        if let Err(error) = freed {
-            state.phase = Phase::Broken(format!("its close failed: {error}"));
-            return Err(error);
-        }
-        state.phase = Phase::Closed;
-        state.memory = None;
-        state.lanes.clear();
-        Ok(())
+        free_all(shared, step)
     }
 }
 
-/// Gives the memory back: no rank frees its own before every rank has unmapped its peers'.
-fn give_back(shared: &Shared) -> Result<()> {
-    let with = |body: fn(&mut Memory) -> Result<()>| match &mut shared.write()?.memory {
-        Some(memory) => body(memory),
-        None => Ok(()),
-    };
-    shared.group.agree("close: unmap", with(Memory::let_go))?;
-    shared.group.agree("close: free", with(Memory::close))
+/// Where ranks stand that did not part.
+enum Stop {
+    /// The pool is as it was on all ranks.
+    AsBefore,
+    HalfWay,
 }
 
-/// Waits until nothing runs on any rank.
-fn drained(shared: &Shared) -> Result<()> {
-    let drained = match shared.drain() {
+/// Comes to rest, and to where no rank has memory of another.
+fn part(shared: &Shared) -> Result<(), (Stop, Ended)> {
+    let group = &shared.group;
+    let drained = group.conclude("close: drain", &drained(shared));
+    // Nothing has changed, and nobody goes on without this rank.
+    drained.map_err(|ended| (Stop::AsBefore, ended))?;
+    let released = group.conclude("close: graphs", &released(shared, "Pool::close"));
+    released.map_err(|ended| match ended {
+        // The others may have passed this step and free what operations of this rank would write to.
+        Ended::Missed(Missed::Lost(_)) => (Stop::HalfWay, ended),
+        _ => (Stop::AsBefore, ended),
+    })?;
+    let unmapped = match shared.tie(Ties::AtRest) {
+        Ok(()) => unmap_all(shared, "close: unmap"),
+        Err(forked) => Err(Ended::Failed(forked)),
+    };
+    unmapped.map_err(|ended| (Stop::HalfWay, ended))
+}
+
+/// Unmaps peers' memory on all ranks.
+pub(super) fn unmap_all(shared: &Shared, step: &'static str) -> Result<(), Ended> {
+    let unmapped = shared.with_memory(Memory::let_go);
+    shared.group.conclude(step, &unmapped)?;
+    shared.tie(Ties::Loose).map_err(Ended::Failed)
+}
+
+/// Frees what is left on this rank, which nobody else needs, and tells the others where they take part in this `step`.
+/// Then the pool is closed, unless something stayed.
+pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()> {
+    shared.tie(Ties::Loose)?;
+    let freed = shared.with_memory(Memory::leave);
+    let told = step.map_or(Ok(()), |step| shared.group.conclude(step, &freed));
+    let mut state = shared.write()?;
+    if let Err(error) = freed {
+        state.phase = Phase::Broken(format!("its close failed: {error}"));
+        return Err(told.err().map_or(error, Error::from));
+    }
+    state.phase = Phase::Closed;
+    state.memory = None;
+    state.lanes.clear();
+    match told {
+        Ok(()) => Ok(()),
+        // Others have something left, this rank has not.
+        Err(Ended::Failed(error)) => Err(error),
+        Err(Ended::Missed(missed)) => {
+            let (error, me) = (Error::from(missed), shared.group.me());
+            log::warn!("{error}; the pool of {me} is closed");
+            Ok(())
+        }
+    }
+}
+
+/// Waits until nothing of this rank runs.
+pub(super) fn drained(shared: &Shared) -> Result<()> {
+    match shared.drain() {
         // Any other error, such as that of a wait during a capture, leaves kernels running.
         Err(Error::Driver(error)) if error.breaks_context() => {
-            log::warn!("closing a pool on a failed context: {error}");
+            log::warn!("leaving a pool on a failed context: {error}");
             Ok(())
         }
         other => other,
-    };
-    shared.group.agree("close: drain", drained)
+    }
 }
 
 /// [`unused`], with patience: the driver tells of a destroyed graph from a thread of its own, some time later.
-fn released(shared: &Shared) -> Result<()> {
+pub(super) fn released(shared: &Shared, operation: &'static str) -> Result<()> {
     let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
     loop {
         driver::drop_released();
-        match unused(shared) {
+        match unused(shared, operation) {
             Err(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
             result => return result,
         }
@@ -93,12 +145,9 @@ fn released(shared: &Shared) -> Result<()> {
 }
 
 /// Refuses while graphs or scopes of this rank hold a channel.
-fn unused(shared: &Shared) -> Result<()> {
+fn unused(shared: &Shared, operation: &'static str) -> Result<()> {
     match shared.held(|_| true)? {
         None => Ok(()),
-        Some(why) => Err(Error::Refused {
-            operation: "Pool::close",
-            why,
-        }),
+        Some(why) => Err(Error::Refused { operation, why }),
     }
 }

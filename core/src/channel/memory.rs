@@ -202,19 +202,57 @@ impl Memory {
         self.signal.fill(index, 0, 0, signal)
     }
 
-    /// Unmaps peers' memory. What fails stays, and a later call goes on there.
+    /// Unmaps peers' memory, as much of it as can be. What fails stays, and a later call goes on there.
     pub(super) fn let_go(&mut self) -> Result<()> {
-        self.imported.iter_mut().try_for_each(Imported::close)
+        every(self.imported.iter_mut().map(Imported::close))
     }
 
-    /// Frees the own memory. What fails stays, and a later call goes on there.
+    /// Frees the own memory, as much of it as can be. What fails stays, and a later call goes on there.
     pub(super) fn close(&mut self) -> Result<()> {
-        match &mut self.staged {
-            Staged::Push(inbox) => inbox.iter_mut().try_for_each(Arena::close)?,
-            Staged::Pull(outbox) => outbox.iter_mut().try_for_each(Arena::close)?,
+        let staged = match &mut self.staged {
+            Staged::Push(inbox) => inbox.each_mut().map(Arena::close),
+            Staged::Pull(outbox) => outbox.each_mut().map(Arena::close),
+        };
+        let rest = [self.signal.close(), self.local.close()];
+        every(staged.into_iter().chain(rest))
+    }
+
+    /// [`let_go`](Self::let_go), and frees what no peer has ever had.
+    pub(super) fn leave_private(&mut self) -> Result<()> {
+        every([self.let_go(), self.local.close()].into_iter())
+    }
+
+    /// Bytes that peers may use.
+    pub(super) fn shared_bytes(&self) -> u64 {
+        fn bytes<K: Kind>(arena: &Arena<K>) -> usize {
+            arena.stride() * arena.count()
         }
-        self.signal.close()?;
-        self.local.close()
+        let staged: usize = match &self.staged {
+            Staged::Push(inbox) => inbox.iter().map(bytes).sum(),
+            Staged::Pull(outbox) => outbox.iter().map(bytes).sum(),
+        };
+        (bytes(&self.signal) + staged) as u64
+    }
+
+    /// [`let_go`](Self::let_go) and [`close`](Self::close).
+    pub(super) fn leave(&mut self) -> Result<()> {
+        every([self.let_go(), self.close()].into_iter())
+    }
+}
+
+/// All of it done, or every failure: the one there is, or all of them in words.
+fn every(results: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let mut failures: Vec<Error> = results.filter_map(Result::err).collect();
+    match failures.len() {
+        0 => Ok(()),
+        1 => Err(failures.remove(0)),
+        _ => {
+            let words: Vec<String> = failures.iter().map(Error::to_string).collect();
+            Err(Error::Refused {
+                operation: "giving memory back",
+                why: words.join("; "),
+            })
+        }
     }
 }
 
@@ -231,4 +269,30 @@ fn see<K: Kind>(
     let (seen, memory) = PeerArena::import(record, own, descriptor)?;
     imported.push(memory);
     Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::fake;
+    use slabfence_sys::CUresult;
+
+    #[test]
+    fn a_close_attempts_everything_and_tells_every_failure() {
+        let contract = Contract::new(4, 64, 64, 8);
+        let cut = Cut::new(&contract, 2, contract.staging(2).unwrap()).unwrap();
+        let mut memory = Memory::allocate(&fake::device(), &contract, &cut).unwrap();
+        fake::fail("cuMemUnmap", CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        fake::calls();
+        let said = memory.close().unwrap_err().to_string();
+        let count = |name: &str| {
+            let calls = fake::calls().into_iter();
+            calls.filter(|call| call.starts_with(name)).count()
+        };
+        assert_eq!(count("cuMemUnmap"), 4);
+        assert_eq!(said.matches("cuMemUnmap failed").count(), 4, "{said}");
+        fake::fail("cuMemUnmap", CUresult::CUDA_SUCCESS);
+        memory.close().unwrap();
+        assert_eq!(count("cuMemRelease"), 4);
+    }
 }

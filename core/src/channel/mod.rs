@@ -1,9 +1,11 @@
 //! Pools and their channels: set-up as a transaction among the ranks, capture scopes, reset, close.
 
+mod abandon;
 mod agreement;
 mod announce;
 mod close;
 mod contract;
+mod create;
 mod header;
 pub(crate) mod kernels;
 mod lane;
@@ -17,10 +19,13 @@ mod rewind;
 mod scope;
 mod self_test;
 mod shared;
+mod ticket;
 
+pub use abandon::Abandoned;
 pub use contract::Contract;
 pub use lane::Channel;
 pub use pool::Pool;
 pub use ranges::{Part, PoolRange};
 pub use scope::CaptureScope;
 pub(crate) use scope::route;
+pub use ticket::Ticket;

@@ -18,6 +18,8 @@ use super::shared::{Phase, State};
 pub(super) const FIRST_EPOCH: u64 = 2;
 /// Longest channel name, in bytes.
 const MAX_NAME: usize = 200;
+/// The step after which the channels are there.
+const LAST: &str = "prepare: initialise";
 
 impl Pool {
     /// Prepares the channels with these names on all ranks. Every rank calls this, with the same names in any order;
@@ -26,7 +28,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Setup`] with every rank's reason: names that differ among ranks, more channels than the contract has room
-    /// for, a device that does not come to rest. Then no channel was added on any rank.
+    /// for, a device that does not come to rest. Then no channel was added on any rank. After another error of the last
+    /// step, `prepare: initialise`, the others may have the channels and this rank has not: the pool can only be closed.
     pub fn prepare(&self, names: &[impl AsRef<str>]) -> Result<()> {
         let shared = &self.shared;
         let _turn = shared.turn()?;
@@ -35,17 +38,26 @@ impl Pool {
             state.phase.require_open("Pool::prepare")?;
             std::mem::replace(&mut state.phase, Phase::Busy("prepare"))
         };
-        let prepared = self.prepare_all(names);
+        let lanes = self.lanes_for(names);
+        let decided = lanes.map(|lanes| (shared.group.verdict(LAST, &lanes), lanes));
         let mut state = shared.write()?;
-        state.phase = before;
-        for lane in prepared? {
+        state.phase = match &decided {
+            Ok((Err(error), _)) if !matches!(error, Error::Setup { .. }) => {
+                Phase::Broken(format!("its preparation ended on this rank only: {error}"))
+            }
+            // Up to the last step nobody goes on without this rank, so nobody has a new channel.
+            _ => before,
+        };
+        let (verdict, lanes) = decided?;
+        verdict?;
+        for lane in lanes? {
             state.lanes.insert(lane.name.clone(), Arc::new(lane));
         }
         Ok(())
     }
 
-    /// The channels to add, ready on all ranks.
-    fn prepare_all(&self, names: &[impl AsRef<str>]) -> Result<Vec<Lane>> {
+    /// The channels to add, ready on this rank, once all ranks agree on the names.
+    fn lanes_for(&self, names: &[impl AsRef<str>]) -> Result<Result<Vec<Lane>>> {
         let shared = &self.shared;
         let group = &shared.group;
         group.agree("prepare: drain", shared.drain())?;
@@ -78,12 +90,10 @@ impl Pool {
         let taken: BTreeSet<usize> = state.lanes.values().map(|lane| lane.index).collect();
         // The same on all ranks, as are the names in their order.
         let free = (0..room).filter(|index| !taken.contains(index));
-        let lanes = free
+        Ok(free
             .zip(new)
             .map(|(index, name)| self.initialise(&state, index, name))
-            .collect();
-        drop(state);
-        group.agree("prepare: initialise", lanes)
+            .collect())
     }
 
     /// Brings the ranges of channel `index` to their first state.

@@ -32,9 +32,21 @@ pub(crate) enum Phase {
     Closed,
 }
 
+/// What is known of the others' need of this rank's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ties {
+    /// A peer may use it, or come to use it.
+    Tied,
+    /// All ranks were seen at rest, with no graph left, and none enqueues any more.
+    AtRest,
+    /// No rank has another's memory any more: what is left concerns this rank alone.
+    Loose,
+}
+
 #[derive(Debug)]
 pub(super) struct State {
     pub phase: Phase,
+    pub ties: Ties,
     pub lanes: BTreeMap<String, Arc<Lane>>,
     /// First epoch of the next channel with the ranges of this number, where an earlier one has used them.
     pub first_epochs: BTreeMap<usize, u64>,
@@ -71,6 +83,17 @@ impl Shared {
     pub(super) fn write(&self) -> Result<RwLockWriteGuard<'_, State>> {
         fork::refuse()?;
         Ok(self.state.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes what was learnt of the others.
+    pub(super) fn tie(&self, ties: Ties) -> Result<()> {
+        self.write()?.ties = ties;
+        Ok(())
+    }
+
+    /// Does something with the memory that is left, if there is any.
+    pub(super) fn with_memory(&self, body: fn(&mut Memory) -> Result<()>) -> Result<()> {
+        self.write()?.memory.as_mut().map_or(Ok(()), body)
     }
 
     /// Whether its memory is given back.
@@ -233,6 +256,10 @@ impl Drop for Shared {
             return;
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Nobody else's concern: the drop of its parts gives it back.
+        if state.ties == Ties::Loose {
+            return;
+        }
         if let Some(memory) = state.memory.take() {
             log::error!(
                 "a pool of {} was dropped without close: its memory is kept, since peers or running kernels may still use it",

@@ -224,7 +224,8 @@ impl Device {
         if fork::forked() {
             return;
         }
-        match self.setup() {
+        // A drop cannot be called again, so it makes a second attempt itself.
+        match self.setup().or_else(|_| self.setup()) {
             Ok(_guard) => self.inner.driver.note_drop(call, free(self.api())),
             Err(Error::Driver(error)) if gone(error.code) => {}
             Err(error) => log::error!("{call} while dropping: {error}"),

@@ -13,6 +13,7 @@ mod entry;
 mod event;
 pub(crate) mod fork;
 mod graph;
+mod held;
 mod inspect;
 mod kernel_node;
 mod module;

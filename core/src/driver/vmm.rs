@@ -12,6 +12,7 @@ use slabfence_sys::{
 };
 
 use super::device::Device;
+use super::held::Held;
 use super::{fork, transfer};
 use crate::error::{Error, Result};
 
@@ -86,8 +87,10 @@ pub(crate) struct GuardedMapping {
     bytes: usize,
     guard: usize,
     physical: Option<CUmemGenericAllocationHandle>,
-    reserved: Option<u64>,
-    mapped: bool,
+    /// First address of the reservation, once there is one.
+    start: u64,
+    reserved: Held,
+    mapped: Held,
 }
 
 impl GuardedMapping {
@@ -100,8 +103,9 @@ impl GuardedMapping {
             bytes,
             guard,
             physical: None,
-            reserved: None,
-            mapped: false,
+            start: 0,
+            reserved: Held::No,
+            mapped: Held::No,
         }
     }
 
@@ -171,7 +175,7 @@ impl GuardedMapping {
 
     /// A descriptor of the memory, for another process to import.
     pub(crate) fn export(&self) -> Result<OwnedFd> {
-        let physical = self.physical.filter(|_| self.mapped);
+        let physical = self.physical.filter(|_| self.mapped == Held::Yes);
         let physical = physical.ok_or(Error::Closed {
             what: "Mapping::export",
         })?;
@@ -214,12 +218,16 @@ impl GuardedMapping {
             (api.cuMemAddressReserve()?)(&mut address, reserve, guard, CUdeviceptr::default(), 0)
         };
         device.check("cuMemAddressReserve", code)?;
-        self.reserved = Some(address.0);
+        self.start = address.0;
+        self.reserved = Held::Yes;
         self.base = address.0 + guard as u64;
         // SAFETY: the range lies inside the reservation and nothing is mapped there; offset and flags must be zero.
         let code = unsafe { (api.cuMemMap()?)(CUdeviceptr(self.base), whole, 0, physical, 0) };
+        self.mapped = match code.is_success() {
+            true => Held::Yes,
+            false => Held::Perhaps,
+        };
         device.check("cuMemMap", code)?;
-        self.mapped = true;
         self.set_access(device.ordinal(), access)
     }
 
@@ -289,7 +297,7 @@ impl GuardedMapping {
 
     fn refuse_closed(&self, operation: &'static str) -> Result<()> {
         fork::refuse()?;
-        if !self.mapped {
+        if self.mapped != Held::Yes {
             return Err(Error::Closed { what: operation });
         }
         Ok(())
@@ -311,33 +319,35 @@ impl GuardedMapping {
     }
 
     /// Unmaps, frees the addresses and releases the memory. After a failure what is left stays, and the next call goes on
-    /// there; once all is given back, further calls do nothing.
+    /// there; once all is given back, further calls do nothing. A release is never repeated: whatever it returned, the
+    /// handle may be another allocation's by now.
     pub(crate) fn close(&mut self) -> Result<()> {
         fork::refuse()?;
-        if !self.mapped && self.reserved.is_none() && self.physical.is_none() {
+        if self.mapped == Held::No && self.reserved == Held::No && self.physical.is_none() {
             return Ok(());
         }
-        let _guard = self.device.setup()?;
-        let api = self.device.api();
-        if self.mapped {
-            self.forget()?;
+        let device = self.device.clone();
+        let _guard = device.setup()?;
+        let api = device.api();
+        if self.mapped != Held::No {
+            if self.mapped == Held::Yes {
+                self.forget()?;
+            }
             // SAFETY: exactly what was mapped. Whoever could still access it is the caller's concern, as with any memory.
             let code = unsafe { (api.cuMemUnmap()?)(CUdeviceptr(self.base), self.bytes) };
-            self.device.check("cuMemUnmap", code)?;
-            self.mapped = false;
+            device.check("cuMemUnmap", self.mapped.ended(code))?;
         }
-        if let Some(address) = self.reserved {
+        if self.reserved != Held::No {
             let bytes = self.bytes + 2 * self.guard;
             // SAFETY: exactly what was reserved, with nothing mapped in it any more.
-            let code = unsafe { (api.cuMemAddressFree()?)(CUdeviceptr(address), bytes) };
-            self.device.check("cuMemAddressFree", code)?;
-            self.reserved = None;
+            let code = unsafe { (api.cuMemAddressFree()?)(CUdeviceptr(self.start), bytes) };
+            device.check("cuMemAddressFree", self.reserved.ended(code))?;
         }
-        if let Some(physical) = self.physical {
-            // SAFETY: from `cuMemCreate`, released once.
-            let code = unsafe { (api.cuMemRelease()?)(physical) };
-            self.device.check("cuMemRelease", code)?;
-            self.physical = None;
+        let release = api.cuMemRelease()?;
+        if let Some(physical) = self.physical.take() {
+            // SAFETY: from `cuMemCreate` or an import, released once.
+            let code = unsafe { release(physical) };
+            device.check("cuMemRelease", code)?;
         }
         Ok(())
     }

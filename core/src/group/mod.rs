@@ -2,13 +2,16 @@
 
 mod bootstrap;
 mod descriptors;
+mod envelope;
 mod rank;
+mod remains;
 mod thread;
 mod unix;
 mod verdict;
 pub(crate) mod wire;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,10 +20,14 @@ use crate::error::{Error, Result};
 use crate::layout::MAX_WORLD;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
+use envelope::{envelope, open};
 pub(crate) use rank::list;
 pub use rank::{PeerIndex, Rank};
+use remains::Remains;
+pub(crate) use remains::read_remains;
 pub use thread::ThreadBootstrap;
 pub use unix::UnixBootstrap;
+pub(crate) use verdict::Ended;
 
 /// How long a rank waits for the others in one exchange, unless the caller says otherwise.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,6 +45,7 @@ pub struct Group {
     turn: Arc<Mutex<()>>,
     /// Which of the group's pools the exchanges are about; 0 before there is one.
     pool: u64,
+    remains: Arc<Remains>,
 }
 
 impl Group {
@@ -74,6 +82,7 @@ impl Group {
             timeout: DEFAULT_TIMEOUT,
             turn: Arc::default(),
             pool: 0,
+            remains: Arc::default(),
         })
     }
 
@@ -90,6 +99,16 @@ impl Group {
     pub(crate) fn for_pool(mut self, pool: u64) -> Self {
         self.pool = pool;
         self
+    }
+
+    /// Which of the group's pools the exchanges are about; 0 before there is one.
+    pub(crate) fn pool(&self) -> u64 {
+        self.pool
+    }
+
+    /// What failed creations have left on this rank.
+    pub(crate) fn remains(&self) -> &Remains {
+        &self.remains
     }
 
     /// This rank.
@@ -121,60 +140,85 @@ impl Group {
     /// Hands `payload` to every rank and returns all payloads in rank order. `what` names the step: ranks in different
     /// steps find out here instead of misreading each other.
     pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
-        fork::refuse()?;
+        self.gather(what, payload).map_err(Error::from)
+    }
+
+    /// [`exchange`](Self::exchange) that tells how it failed.
+    pub(crate) fn gather(
+        &self,
+        what: &'static str,
+        payload: &[u8],
+    ) -> Result<Vec<Vec<u8>>, Missed> {
+        fork::refuse().map_err(Missed::Lost)?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = wire::Writer::new()
-            .text(what)
-            .word(self.pool)
-            .raw(payload)
-            .finish();
+        // No two messages of a process are alike, so an answer to an earlier one is found out.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let sent = envelope(what, self.pool, number, payload);
         let deadline = Instant::now() + self.timeout;
-        let parts = self
-            .bootstrap
-            .all_gather(&sent, deadline)
-            .map_err(|error| match error {
+        let parts = self.bootstrap.all_gather(&sent, deadline);
+        let parts = parts.map_err(|error| {
+            Missed::Lost(match error {
                 BootstrapError::Timeout { missing } => Error::Timeout {
                     what: what.to_owned(),
                     missing,
                 },
                 other => Error::Bootstrap(other),
-            })?;
+            })
+        })?;
+        let lost = |words: String| Missed::Lost(Error::Bootstrap(BootstrapError::Other(words)));
         if parts.len() != self.members.len() || parts[self.me.index()] != sent {
-            return Err(Error::Bootstrap(BootstrapError::Other(format!(
+            return Err(lost(format!(
                 "all_gather returned {} parts, and not this rank's own at place {}; it must return one part a rank, in rank order",
                 parts.len(),
                 self.me.0
-            ))));
+            )));
         }
         let mut payloads = Vec::with_capacity(parts.len());
         let mut failures = Vec::new();
         for (rank, part) in (0u32..).map(Rank).zip(&parts) {
-            let mut reader = wire::Reader::new(part);
-            match reader.text().zip(reader.word()) {
-                Some((step, pool)) if step == what && pool == self.pool => {
-                    payloads.push(reader.rest().to_vec());
-                }
-                Some((step, pool)) => {
-                    let other = if pool == self.pool {
-                        ""
-                    } else {
-                        " of another pool"
-                    };
-                    failures.push((
-                        rank,
-                        format!("it is in '{step}'{other}; call collective functions in the same order on all ranks"),
-                    ));
-                }
-                None => failures.push((rank, "its message is malformed".to_owned())),
+            // What others have had of this rank may be whole, so this is no verdict.
+            let Some((step, pool, payload)) = open(part) else {
+                return Err(lost(format!("the message of {rank} came damaged")));
+            };
+            if step == what && pool == self.pool {
+                payloads.push(payload);
+                continue;
             }
+            let other = if pool == self.pool {
+                ""
+            } else {
+                " of another pool"
+            };
+            failures.push((
+                rank,
+                format!("it is in '{step}'{other}; call collective functions in the same order on all ranks"),
+            ));
         }
         if failures.is_empty() {
             return Ok(payloads);
         }
-        Err(Error::Setup {
+        Err(Missed::Apart(Error::Setup {
             phase: what,
             failures,
-        })
+        }))
+    }
+}
+
+/// Why ranks did not meet in a step.
+#[derive(Debug)]
+pub(crate) enum Missed {
+    /// They are in different steps, and all know.
+    Apart(Error),
+    /// This rank does not know how the step ended for the others.
+    Lost(Error),
+}
+
+impl From<Missed> for Error {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::Apart(error) | Missed::Lost(error) => error,
+        }
     }
 }
 
@@ -239,5 +283,21 @@ mod tests {
         let group = Group::new(Arc::new(Swapped), Rank(0), 2).unwrap();
         let said = group.exchange("step", b"").unwrap_err().to_string();
         assert!(said.contains("in rank order"), "{said}");
+    }
+
+    #[test]
+    fn an_answer_to_an_earlier_message_is_found_out() {
+        struct Echo;
+        impl Bootstrap for Echo {
+            fn all_gather(
+                &self,
+                _: &[u8],
+                _: Instant,
+            ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
+                Ok(vec![envelope("step", 0, 1 << 40, b""); 2])
+            }
+        }
+        let group = Group::new(Arc::new(Echo), Rank(0), 2).unwrap();
+        assert!(matches!(group.gather("step", b""), Err(Missed::Lost(_))));
     }
 }

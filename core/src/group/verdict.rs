@@ -1,14 +1,31 @@
 //! All-rank verdicts: no rank goes on from a step that failed on another.
 
 use super::wire::{Reader, Writer};
-use super::{Group, Rank};
-use crate::driver::fork;
+use super::{Group, Missed, Rank};
 use crate::error::{Error, Result};
 
 const FINE: u64 = 0;
 const FAILED: u64 = 1;
 /// Longest words that travel; the rest is cut, not refused.
 const MAX_WORDS: usize = 4096;
+
+/// How a step ended that did not succeed.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It failed on some rank, and all ranks know.
+    Failed(Error),
+    /// The ranks did not meet in it.
+    Missed(Missed),
+}
+
+impl From<Ended> for Error {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Failed(error) => error,
+            Ended::Missed(missed) => missed.into(),
+        }
+    }
+}
 
 impl Group {
     /// Closes a step. Fails on every rank when `result` failed on any, with every failing rank's words.
@@ -27,6 +44,12 @@ impl Group {
         result
     }
 
+    /// [`verdict`](Self::verdict) that tells how the step ended.
+    pub(crate) fn conclude<T>(&self, phase: &'static str, result: &Result<T>) -> Result<(), Ended> {
+        let none = result.as_ref().map(|_| Vec::new());
+        self.share_or_end(phase, none).map(|_| ())
+    }
+
     /// A verdict that also hands every rank's payload to all.
     pub(crate) fn share(
         &self,
@@ -42,16 +65,24 @@ impl Group {
         phase: &'static str,
         result: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<Vec<Vec<u8>>> {
-        fork::refuse()?;
+        self.share_or_end(phase, result).map_err(Error::from)
+    }
+
+    fn share_or_end(
+        &self,
+        phase: &'static str,
+        result: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<Vec<Vec<u8>>, Ended> {
         let message = match &result {
             Ok(payload) => Writer::new().word(FINE).raw(payload),
             Err(error) => Writer::new().word(FAILED).text(cut(&error.to_string())),
         };
-        let parts = self.exchange(phase, &message.finish()).inspect_err(|_| {
+        let parts = self.gather(phase, &message.finish()).map_err(|missed| {
             // The exchange's own failure is what the caller sees; what went wrong first must not be lost.
             if let Err(error) = &result {
                 log::error!("{phase}: {error}");
             }
+            Ended::Missed(missed)
         })?;
         let mut payloads = Vec::with_capacity(parts.len());
         let mut failures = Vec::new();
@@ -69,7 +100,7 @@ impl Group {
         if failures.is_empty() {
             return Ok(payloads);
         }
-        Err(Error::Setup { phase, failures })
+        Err(Ended::Failed(Error::Setup { phase, failures }))
     }
 }
 

@@ -48,7 +48,8 @@ fn whatever_step_fails_the_steps_before_it_are_undone_in_reverse() {
     for (step, undone) in [
         ("cuMemCreate", &undo[3..]),
         ("cuMemAddressReserve", &undo[2..]),
-        ("cuMemMap", &undo[1..]),
+        // It may have mapped all the same.
+        ("cuMemMap", &undo[..]),
         ("cuMemSetAccess", &undo[..]),
         ("cuMemsetD8Async", &undo[..]),
     ] {
@@ -97,6 +98,72 @@ fn a_close_that_failed_goes_on_where_it_stopped() {
         !names.iter().any(|name| name.starts_with("cuMem")),
         "{names:?}"
     );
+}
+
+/// Closes a mapping whose `call` has failed with [`OOM`] and then returns `next`; the calls of the second attempt.
+fn closed_again(call: &'static str, next: CUresult) -> (crate::Result<()>, Vec<String>) {
+    let mut mapping = Mapping::<Inbox>::create(&fake::device(), 1).unwrap();
+    fake::fail(call, OOM);
+    let said = mapping.close().unwrap_err().to_string();
+    assert!(said.starts_with(&format!("{call} failed")), "{said}");
+    fake::fail(call, next);
+    fake::calls();
+    let again = mapping.close();
+    let calls = fake::calls().into_iter();
+    let calls = calls
+        .filter_map(|call| Some(call.split(' ').next()?.to_owned()))
+        .collect();
+    fake::fail(call, CUresult::CUDA_SUCCESS);
+    (again, calls)
+}
+
+#[test]
+fn what_was_unmapped_or_freed_although_the_driver_said_otherwise_counts_as_done() {
+    const NOTHING_THERE: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+    let all = ["cuMemUnmap", "cuMemAddressFree", "cuMemRelease"];
+    for (at, call) in all.into_iter().take(2).enumerate() {
+        let (again, calls) = closed_again(call, NOTHING_THERE);
+        again.unwrap();
+        assert_eq!(calls, all[at..]);
+    }
+    // Said of a first attempt, it is a failure.
+    let mut mapping = Mapping::<Inbox>::create(&fake::device(), 1).unwrap();
+    fake::fail("cuMemUnmap", NOTHING_THERE);
+    mapping.close().unwrap_err();
+    fake::fail("cuMemUnmap", CUresult::CUDA_SUCCESS);
+    // Any other failure of a repetition is one too.
+    let (again, calls) = closed_again("cuMemUnmap", OOM);
+    again.unwrap_err();
+    assert_eq!(calls, ["cuMemUnmap"]);
+}
+
+#[test]
+fn a_release_that_failed_is_not_repeated() {
+    let (again, calls) = closed_again("cuMemRelease", CUresult::CUDA_SUCCESS);
+    again.unwrap();
+    assert_eq!(calls, [""; 0]);
+}
+
+#[test]
+fn a_mapping_that_was_made_although_the_driver_said_otherwise_is_unmapped() {
+    for (unmap, freed) in [
+        (CUresult::CUDA_SUCCESS, true),
+        (CUresult::CUDA_ERROR_INVALID_VALUE, true),
+        (OOM, false),
+    ] {
+        let device = fake::device();
+        fake::fail("cuMemMap", OOM);
+        fake::fail("cuMemUnmap", unmap);
+        Mapping::<Inbox>::create(&device, 1).unwrap_err();
+        let calls = fake::calls();
+        let said = |name: &str| calls.iter().any(|call| call.starts_with(name));
+        assert_eq!(
+            (said("cuMemUnmap"), said("cuMemAddressFree")),
+            (true, freed)
+        );
+        fake::fail("cuMemMap", CUresult::CUDA_SUCCESS);
+        fake::fail("cuMemUnmap", CUresult::CUDA_SUCCESS);
+    }
 }
 
 #[test]
@@ -336,7 +403,8 @@ fn an_import_that_fails_anywhere_leaves_nothing() {
     for (step, undone) in [
         ("cuMemImportFromShareableHandle", &undo[3..]),
         ("cuMemAddressReserve", &undo[2..]),
-        ("cuMemMap", &undo[1..]),
+        // It may have mapped all the same.
+        ("cuMemMap", &undo[..]),
         ("cuMemSetAccess", &undo[..]),
     ] {
         fake::calls();

@@ -458,6 +458,7 @@ pub type PFN_cuGetProcAddress_v12000 = unsafe extern "C" fn(
 ) -> CUresult;
 
 /// Gives the macro `$table` every entry: `name as symbol @ version => type`, and `$own` at the end.
+#[macro_export]
 macro_rules! driver_entries {
     ($table:ident { $($own:tt)* }) => {
         $table! {

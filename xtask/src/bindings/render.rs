@@ -200,7 +200,7 @@ fn functions(model: &Model) -> Result<String> {
     }
     out.push_str(
         "\n/// Gives the macro `$table` every entry: `name as symbol @ version => type`, and `$own` at the end.\n\
-         macro_rules! driver_entries {\n    ($table:ident { $($own:tt)* }) => {\n        $table! {\n",
+         #[macro_export]\nmacro_rules! driver_entries {\n    ($table:ident { $($own:tt)* }) => {\n        $table! {\n",
     );
     for (kind, lines) in [("required", REQUIRED), ("optional", OPTIONAL)] {
         put(&mut out, format_args!("            {kind} {{"));

@@ -242,6 +242,7 @@ impl<'a> Stage<'a> {
             ("Pool::retire", pool.retire(&["decode"])),
             ("Pool::reset", pool.reset()),
             ("Pool::close", pool.close()),
+            ("Pool::abandon", pool.abandon().map(|_| ())),
             ("Channel::verdict", no(channel.verdict())),
             ("Channel::fault", no(channel.fault())),
             ("Channel::warning", no(channel.warning())),

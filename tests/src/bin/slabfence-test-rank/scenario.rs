@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use slabfence::Error;
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::{Device, Driver, Stream};
 use slabfence::group::{Bootstrap, Group, Rank, UnixBootstrap};
@@ -62,7 +63,13 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         bootstrap,
     };
     let contract = contract(part);
-    let (pool, channel) = member.channel(&contract, "decode")?;
+    let (pool, channel) = match member.channel(&contract, "decode") {
+        Err(Error::Retained { cause, ticket, .. }) if part.name == "die-in-setup" => {
+            println!("abandoned: {:?}", ticket.abandon()?);
+            return Err(cause);
+        }
+        other => other?,
+    };
     let pool = Arc::new(pool);
     member.group.verdict("all are set up", &Ok(()))?;
     let stream = Stream::new(&member.device)?;
@@ -181,5 +188,7 @@ fn bereaved(
         "close: {}",
         pool.close().expect_err("a dead rank closes nothing")
     );
+    println!("abandoned: {:?}", pool.abandon()?);
+    pool.close()?;
     Ok(())
 }

@@ -1,0 +1,75 @@
+//! Leaving a pool without the other ranks.
+
+use std::mem;
+
+use crate::error::Result;
+
+use super::close::{drained, free_all, released};
+use super::memory::Memory;
+use super::pool::Pool;
+use super::shared::{Phase, Shared, Ties};
+
+/// What a rank that has abandoned a pool has not given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abandoned {
+    /// Bytes of its memory that stay for the life of the process, since ranks that are other threads of it may use them.
+    pub kept: u64,
+}
+
+impl Pool {
+    /// Gives back what this rank can without a word to the others: for ranks whose peers have ended, or whose bootstrap is
+    /// gone. Not collective. Waits until nothing of this rank runs, for at most half of the group's timeout; unmaps peers'
+    /// memory and never touches it; frees this rank's own where no peer is a thread of this process: what another process
+    /// has mapped, the driver keeps until that process lets go. Does nothing once the pool is closed or abandoned.
+    ///
+    /// To ranks that still use the pool this rank is one that does not come: their operations end at their limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`](crate::Error::Refused) while a graph or a capture scope of this rank holds a channel, and when the device does not come to
+    /// rest: the pool is then as it was. A failure to unmap or to free leaves a pool that can be closed or abandoned again.
+    pub fn abandon(&self) -> Result<Abandoned> {
+        let shared = &self.shared;
+        let _turn = shared.turn()?;
+        let (before, ties) = {
+            let mut state = shared.write()?;
+            if matches!(state.phase, Phase::Closed) {
+                return Ok(Abandoned { kept: 0 });
+            }
+            let before = mem::replace(&mut state.phase, Phase::Busy("abandon"));
+            (before, state.ties)
+        };
+        let ready = drained(shared).and_then(|()| released(shared, "Pool::abandon"));
+        if let Err(error) = ready {
+            shared.write()?.phase = before;
+            return Err(error);
+        }
+        // A process's memory outlives its mapping here; a thread's peers use the very mapping.
+        let beside = shared.peers.iter().any(|peer| !peer.imported);
+        if beside && ties == Ties::Tied {
+            return keep(shared);
+        }
+        free_all(shared, None)?;
+        Ok(Abandoned { kept: 0 })
+    }
+}
+
+/// Gives back what no other thread uses.
+fn keep(shared: &Shared) -> Result<Abandoned> {
+    let unmapped = shared.with_memory(Memory::leave_private);
+    let mut state = shared.write()?;
+    if let Err(error) = unmapped {
+        state.phase = Phase::Broken(format!("its abandonment failed: {error}"));
+        return Err(error);
+    }
+    let memory = state.memory.take();
+    state.phase = Phase::Closed;
+    state.lanes.clear();
+    let kept = memory.as_ref().map_or(0, Memory::shared_bytes);
+    log::warn!(
+        "{} has abandoned a pool that ranks of its process may use: {kept} bytes are kept",
+        shared.group.me()
+    );
+    mem::forget(memory);
+    Ok(Abandoned { kept })
+}

@@ -1,0 +1,153 @@
+//! What a creation could not give back, until it can.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+use crate::group::{Ended, Group, Rank};
+
+use super::abandon::Abandoned;
+use super::pool::{Pool, settle};
+use super::shared::{Phase, Shared, Ties};
+
+/// A rank's part in giving back what a failed creation has left somewhere. While something is left on any rank, the group
+/// creates no pool.
+///
+/// A ticket that is dropped keeps the memory for the life of the process, where a peer may use it, and the group refused.
+#[derive(Debug)]
+pub struct Ticket {
+    group: Group,
+    /// `None` on a rank that has nothing left and only takes part.
+    pool: Option<Pool>,
+    settled: AtomicBool,
+}
+
+impl Ticket {
+    /// The error of a creation that ended with `cause` and could not give everything back.
+    pub(super) fn keep(shared: Shared, cause: Error, left: Option<Error>) -> Error {
+        let shared = Arc::new(shared);
+        Self::of(Pool { shared }, cause, left)
+    }
+
+    /// [`keep`](Self::keep) for what is a pool already.
+    pub(super) fn of(pool: Pool, cause: Error, left: Option<Error>) -> Error {
+        let tied = match pool.shared.write() {
+            Ok(mut state) => {
+                if !matches!(state.phase, Phase::Closed) {
+                    state.phase = Phase::Broken(format!("its creation failed: {cause}"));
+                }
+                state.ties == Ties::Tied
+            }
+            Err(forked) => return forked,
+        };
+        let group = pool.shared.group.clone();
+        match &left {
+            Some(left) => log::error!("{}: {cause}; then {left}", group.me()),
+            None => log::error!("{}: {cause}; peers may use its memory", group.me()),
+        }
+        group.remains().add(tied.then(|| group.pool()));
+        Error::Retained {
+            cause: Box::new(cause),
+            left: left.map(Box::new),
+            ticket: Box::new(Self {
+                group,
+                pool: Some(pool),
+                settled: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Closes the step `create: pending`: no rank has anything left of an earlier creation on the group. Where one has that
+    /// only all ranks together can give back, those get a ticket that have none.
+    pub(super) fn none_pending(group: &Group) -> Result<()> {
+        const STEP: &str = "create: pending";
+        let shares = group.share(STEP, Ok(group.remains().write()))?;
+        let mut failures = Vec::new();
+        let mut together = None;
+        for (rank, share) in (0u32..).map(Rank).zip(&shares) {
+            let words = match crate::group::read_remains(share) {
+                Some((0, _)) => continue,
+                None => "what it has left is malformed",
+                Some((_, Some(pool))) => {
+                    together = Some(pool);
+                    "an earlier creation has left memory that peers may use: retry its ticket on all ranks"
+                }
+                Some((_, None)) => {
+                    "an earlier creation has left memory: retry its ticket there; without the ticket, form a new group"
+                }
+            };
+            failures.push((rank, words.to_owned()));
+        }
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let refused = settle(STEP, Err(failures));
+        match together {
+            Some(pool) if group.remains().count() == 0 => refused.map_err(|cause| {
+                let group = group.clone().for_pool(pool);
+                group.remains().add(Some(pool));
+                Error::Retained {
+                    cause: Box::new(cause),
+                    left: None,
+                    ticket: Box::new(Self {
+                        group,
+                        pool: None,
+                        settled: AtomicBool::new(false),
+                    }),
+                }
+            }),
+            _ => refused,
+        }
+    }
+
+    /// Gives back what is left, as [`Pool::close`] does. Every rank that has a ticket of this creation calls this, those
+    /// too on which nothing is left. Does nothing once it has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Pool::close`]; then every rank may call again.
+    pub fn retry(&self) -> Result<()> {
+        match &self.pool {
+            Some(pool) => pool.close()?,
+            None if self.settled.load(Ordering::Acquire) => {}
+            None => self.take_part()?,
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// What `Pool::close` exchanges, on a rank that has nothing.
+    fn take_part(&self) -> Result<()> {
+        for step in ["close: drain", "close: graphs", "close: unmap"] {
+            self.group.verdict(step, &Ok(()))?;
+        }
+        // What the others have left now is theirs alone.
+        match self.group.conclude("close: free", &Ok(())) {
+            Err(Ended::Failed(error)) => log::warn!("{error}"),
+            Err(Ended::Missed(missed)) => log::warn!("{}", Error::from(missed)),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    /// Gives back what this rank can without the others, as [`Pool::abandon`] does. The group creates no other pool with
+    /// ranks that wait for this one's part.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Pool::abandon`].
+    pub fn abandon(&self) -> Result<Abandoned> {
+        let abandoned = match &self.pool {
+            Some(pool) => pool.abandon()?,
+            None => Abandoned { kept: 0 },
+        };
+        self.settle();
+        Ok(abandoned)
+    }
+
+    fn settle(&self) {
+        if !self.settled.swap(true, Ordering::AcqRel) {
+            self.group.remains().settle();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What failed creations have left on a rank of a group.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::wire::{Reader, Writer};
+
+/// Counts what is left, so that no creation begins before it is given back.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    count: AtomicUsize,
+    /// The pool of which only all ranks together can give back what is left; 0 for none.
+    together: AtomicU64,
+}
+
+impl Remains {
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Something more is left, of this pool where all ranks are needed.
+    pub(crate) fn add(&self, together: Option<u64>) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        if let Some(pool) = together {
+            self.together.store(pool, Ordering::Release);
+        }
+    }
+
+    /// One of those is gone.
+    pub(crate) fn settle(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.together.store(0, Ordering::Release);
+        }
+    }
+
+    /// What the others are told.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let together = self.together.load(Ordering::Acquire);
+        Writer::new()
+            .word(self.count() as u64)
+            .word(together)
+            .finish()
+    }
+}
+
+/// Reads what [`Remains::write`] gave: how many, and the pool that needs all ranks.
+pub(crate) fn read_remains(message: &[u8]) -> Option<(u64, Option<u64>)> {
+    let mut reader = Reader::new(message);
+    let (count, together) = (reader.word()?, reader.word()?);
+    reader.end((count, (together != 0).then_some(together)))
+}

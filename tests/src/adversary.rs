@@ -1,0 +1,68 @@
+//! A bootstrap that fails in every way in which one can.
+
+use std::fmt;
+use std::mem;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use slabfence::group::{Bootstrap, BootstrapError, ThreadBootstrap};
+
+use crate::injection::{EXCHANGE, Ledger, When};
+
+/// How late a late exchange is.
+const LATE: Duration = Duration::from_millis(20);
+
+/// Threads of a process that meet, but for the one exchange that the seat's ledger has fail.
+pub struct Adversary {
+    inner: ThreadBootstrap,
+    ledger: &'static Ledger,
+    last: Mutex<Vec<Vec<u8>>>,
+}
+
+impl fmt::Debug for Adversary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Adversary").field(&self.inner).finish()
+    }
+}
+
+impl Adversary {
+    /// The bootstrap of a seat.
+    pub fn new(inner: ThreadBootstrap, ledger: &'static Ledger) -> Self {
+        let last = Mutex::default();
+        Self {
+            inner,
+            ledger,
+            last,
+        }
+    }
+}
+
+impl Bootstrap for Adversary {
+    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        let fails = self.ledger.enter(EXCHANGE);
+        let lost = || Err(BootstrapError::Other("the line is cut".to_owned()));
+        match fails {
+            Some(When::Before) => return lost(),
+            Some(When::Late) => thread::sleep(LATE),
+            _ => {}
+        }
+        let mut parts = self.inner.all_gather(bytes, deadline)?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = mem::replace(&mut *last, parts.clone());
+        // What a neighbour has sent.
+        let theirs = (self.inner.rank().index() + 1) % parts.len();
+        let theirs = &mut parts[theirs];
+        match fails {
+            Some(When::After) => return lost(),
+            Some(When::Truncated) => theirs.truncate(theirs.len() / 2),
+            Some(When::Garbled) => {
+                let at = theirs.len() - 1;
+                theirs[at] ^= 1;
+            }
+            Some(When::Repeated) => parts = before,
+            _ => {}
+        }
+        Ok(parts)
+    }
+}

@@ -1,0 +1,157 @@
+//! What every entry of the driver does, and therefore how it can fail.
+
+/// When a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// It does nothing.
+    Before,
+    /// It does its work.
+    After,
+    /// It takes long, and succeeds. Of exchanges, as what follows.
+    Late,
+    /// What it gives is cut.
+    Truncated,
+    /// A bit of what it gives is another.
+    Garbled,
+    /// It gives what it gave the last time.
+    Repeated,
+}
+
+/// The one entry that is none of the driver: an exchange with the other ranks.
+pub const EXCHANGE: &str = "all_gather";
+
+/// What a call does, and therefore how it can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It tells something.
+    Asks,
+    /// It gives a handle, which a caller that is told of a failure does not have: it is never failed after its effect.
+    Makes,
+    /// It changes what exists, or takes away what can be asked for again.
+    Changes,
+    /// It takes an object away. Whoever is told of a failure cannot try again, so failed before its effect it leaks that one.
+    Ends,
+    /// Others' memory is in use until it returns: it is never failed before its effect.
+    Waits,
+    /// It brings all ranks' words.
+    Meets,
+}
+
+impl Effect {
+    /// The moments at which a call with this effect can fail.
+    pub fn moments(self) -> &'static [When] {
+        match self {
+            Self::Asks | Self::Makes => &[When::Before],
+            Self::Changes | Self::Ends => &[When::Before, When::After],
+            Self::Waits => &[When::After],
+            Self::Meets => &[
+                When::Before,
+                When::After,
+                When::Late,
+                When::Truncated,
+                When::Garbled,
+                When::Repeated,
+            ],
+        }
+    }
+
+    /// The effect of an entry of the table.
+    ///
+    /// # Panics
+    ///
+    /// For an entry that is not told here: it has to be.
+    pub fn of(entry: &str) -> Self {
+        use Effect::{Asks, Changes, Ends, Makes, Meets, Waits};
+        match entry {
+            EXCHANGE => Meets,
+            "cuStreamSynchronize" => Waits,
+            "cuMemAlloc"
+            | "cuMemHostAlloc"
+            | "cuMemCreate"
+            | "cuMemAddressReserve"
+            | "cuMemRetainAllocationHandle"
+            | "cuMemExportToShareableHandle"
+            | "cuMemImportFromShareableHandle"
+            | "cuDevicePrimaryCtxRetain"
+            | "cuStreamCreate"
+            | "cuEventCreate"
+            | "cuStreamEndCapture"
+            | "cuModuleLoadDataEx"
+            | "cuGraphCreate"
+            | "cuGraphAddKernelNode"
+            | "cuGraphInstantiateWithFlags"
+            | "cuUserObjectCreate" => Makes,
+            "cuMemFree"
+            | "cuMemFreeHost"
+            | "cuMemRelease"
+            | "cuDevicePrimaryCtxRelease"
+            | "cuStreamDestroy"
+            | "cuEventDestroy"
+            | "cuModuleUnload"
+            | "cuGraphDestroy"
+            | "cuGraphExecDestroy"
+            | "cuUserObjectRelease" => Ends,
+            "cuInit"
+            | "cuCtxPushCurrent"
+            | "cuCtxPopCurrent"
+            | "cuCtxSetCurrent"
+            | "cuCtxSynchronize"
+            | "cuMemcpyHtoD"
+            | "cuMemcpyDtoH"
+            | "cuMemcpyHtoDAsync"
+            | "cuMemcpyDtoHAsync"
+            | "cuMemcpyDtoDAsync"
+            | "cuMemsetD8Async"
+            | "cuMemsetD32Async"
+            | "cuMemAddressFree"
+            | "cuMemMap"
+            | "cuMemUnmap"
+            | "cuMemSetAccess"
+            | "cuStreamWaitEvent"
+            | "cuLaunchHostFunc"
+            | "cuEventRecord"
+            | "cuEventSynchronize"
+            | "cuStreamBeginCapture"
+            | "cuThreadExchangeStreamCaptureMode"
+            | "cuFuncLoad"
+            | "cuLaunchKernel"
+            | "cuLaunchKernelEx"
+            | "cuGraphLaunch"
+            | "cuGraphUpload"
+            | "cuUserObjectRetain"
+            | "cuGraphRetainUserObject"
+            | "slabfenceEmuAnnounceRange" => Changes,
+            "cuStreamQuery"
+            | "cuStreamIsCapturing"
+            | "cuMemHostGetDevicePointer"
+            | "cuMemGetAccess"
+            | "cuMemGetAddressRange"
+            | "cuMemGetAllocationGranularity"
+            | "cuPointerGetAttribute"
+            | "cuDriverGetVersion"
+            | "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+            | "cuKernelGetFunction"
+            | "cuEventQuery"
+            | "cuEventElapsedTime" => Asks,
+            other if other.contains("Get") || other.contains("CanAccess") => Asks,
+            "cuDeviceTotalMem" => Asks,
+            other => panic!("what does {other} do?"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slabfence::sys::SYMBOLS;
+
+    #[test]
+    fn the_effect_of_every_entry_is_told() {
+        for symbol in SYMBOLS {
+            // Not a call that can fail.
+            if symbol.entry != "slabfenceEmuVersion" {
+                assert!(!Effect::of(symbol.entry).moments().is_empty());
+            }
+        }
+    }
+}

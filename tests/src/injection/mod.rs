@@ -1,0 +1,240 @@
+//! Failing any one driver call of a rank: before its effect, or after it as if it had none.
+
+mod effect;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use slabfence::sys::{Api, CUresult, SYMBOLS};
+
+pub use effect::{EXCHANGE, Effect, When};
+
+/// Ranks of one process whose calls are watched at the same time: those of a test with two and of one with three, or of
+/// three with two.
+pub const SEATS: usize = 6;
+
+/// One call of one rank that fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// Whose call.
+    pub rank: u32,
+    /// In which step of the rank's life.
+    pub step: &'static str,
+    /// The driver's entry.
+    pub entry: &'static str,
+    /// Which of the step's calls of that entry, from zero.
+    pub nth: u32,
+    /// When it fails.
+    pub when: When,
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rank,
+            step,
+            entry,
+            nth,
+            when,
+        } = self;
+        write!(f, "rank {rank}, {step}, {entry} {nth}, {when:?}")
+    }
+}
+
+/// What is known of a seat's calls.
+#[derive(Debug, Default)]
+struct State {
+    /// Calls outside of a step are not counted and do not fail.
+    step: Option<&'static str>,
+    calls: BTreeMap<(&'static str, &'static str), u32>,
+    points: Vec<Point>,
+    hits: usize,
+}
+
+/// The calls of a seat, and which of them fails.
+#[derive(Debug)]
+pub struct Ledger(Mutex<State>);
+
+static LEDGERS: [Ledger; SEATS] = [const {
+    Ledger(Mutex::new(State {
+        step: None,
+        calls: BTreeMap::new(),
+        points: Vec::new(),
+        hits: 0,
+    }))
+}; SEATS];
+
+impl Ledger {
+    /// That of a seat.
+    pub fn of(seat: usize) -> &'static Self {
+        &LEDGERS[seat]
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `body` as a step of this name.
+    pub fn step<T>(&self, name: &'static str, body: impl FnOnce() -> T) -> T {
+        self.state().step = Some(name);
+        let done = body();
+        self.state().step = None;
+        done
+    }
+
+    /// Begins anew, with calls to fail.
+    pub fn arm(&self, points: &[Point]) {
+        *self.state() = State {
+            points: points.to_vec(),
+            ..State::default()
+        };
+    }
+
+    /// How many calls have failed.
+    pub fn hits(&self) -> usize {
+        self.state().hits
+    }
+
+    /// Every point at which `rank`, whose calls these are, can fail.
+    pub fn points(&self, rank: u32) -> Vec<Point> {
+        let mut points = Vec::new();
+        for (&(step, entry), &count) in &self.state().calls {
+            for nth in 0..count {
+                points.extend(Effect::of(entry).moments().iter().map(|&when| Point {
+                    rank,
+                    step,
+                    entry,
+                    nth,
+                    when,
+                }));
+            }
+        }
+        points
+    }
+
+    /// Counts a call, and tells whether it fails.
+    pub fn enter(&self, entry: &'static str) -> Option<When> {
+        let mut state = self.state();
+        let step = state.step?;
+        let count = state.calls.entry((step, entry)).or_default();
+        let nth = *count;
+        *count += 1;
+        let here = |point: &&Point| (point.step, point.entry, point.nth) == (step, entry, nth);
+        let when = state.points.iter().find(here)?.when;
+        state.hits += 1;
+        Some(when)
+    }
+}
+
+/// The entries behind a seat's table.
+static ORIGINALS: [[AtomicPtr<()>; SYMBOLS.len()]; SEATS] =
+    [const { [const { AtomicPtr::new(ptr::null_mut()) }; SYMBOLS.len()] }; SEATS];
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// The place of an entry in the table.
+const fn place(entry: &str) -> usize {
+    let mut at = 0;
+    while !same(SYMBOLS[at].entry.as_bytes(), entry.as_bytes()) {
+        at += 1;
+    }
+    at
+}
+
+/// A function of the table.
+trait Entry: Copy {
+    /// The function of seat `SEAT` that stands before this one, the table's entry `N`.
+    fn watched<const SEAT: usize, const N: usize>(self) -> Self;
+}
+
+macro_rules! entry {
+    ($($arg:ident: $type:ident),*) => {
+        impl<$($type),*> Entry for unsafe extern "C" fn($($type),*) -> CUresult {
+            fn watched<const SEAT: usize, const N: usize>(self) -> Self {
+                unsafe extern "C" fn before<const SEAT: usize, const N: usize, $($type),*>($($arg: $type),*) -> CUresult {
+                    let fails = LEDGERS[SEAT].enter(SYMBOLS[N].entry);
+                    if fails == Some(When::Before) {
+                        return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+                    }
+                    let original = ORIGINALS[SEAT][N].load(Ordering::Acquire);
+                    // SAFETY: set below, from a function of this type: every entry has one type.
+                    let original = unsafe {
+                        mem::transmute::<*mut (), unsafe extern "C" fn($($type),*) -> CUresult>(original)
+                    };
+                    // SAFETY: the caller's arguments, handed on as they are.
+                    let code = unsafe { original($($arg),*) };
+                    match fails {
+                        Some(_) => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+                        None => code,
+                    }
+                }
+                ORIGINALS[SEAT][N].store(self as *mut (), Ordering::Release);
+                before::<SEAT, N, $($type),*>
+            }
+        }
+    };
+}
+
+entry!();
+entry!(a: A);
+entry!(a: A, b: B);
+entry!(a: A, b: B, c: C);
+entry!(a: A, b: B, c: C, d: D);
+entry!(a: A, b: B, c: C, d: D, e: E);
+entry!(a: A, b: B, c: C, d: D, e: E, f: F);
+entry!(a: A, b: B, c: C, d: D, e: E, f: F, g: G);
+entry!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H, i: I, j: J, k: K);
+
+macro_rules! watch {
+    (
+        required { $( $req:ident @ $req_version:literal => $req_type:ty; )* }
+        optional { $( $opt:ident $(as $symbol:ident)? @ $opt_version:literal => $opt_type:ty; )* }
+    ) => {
+        /// Puts a function of seat `SEAT` before every entry of the table.
+        fn watch<const SEAT: usize>(api: &mut Api) {
+            $( api.$req = api.$req.watched::<SEAT, { place(stringify!($req)) }>(); )*
+            $( api.$opt = api.$opt.map(|entry| entry.watched::<SEAT, { place(stringify!($opt)) }>()); )*
+        }
+    };
+}
+
+slabfence::sys::driver_entries! {
+    watch {
+        // `slabfenceEmuVersion` is no call that can fail.
+        slabfenceEmuAnnounceRange @ 0 => EmuAnnounceRange;
+    }
+}
+
+/// A table whose calls are those of a seat. One driver at a time has it.
+///
+/// # Panics
+///
+/// For a seat that there is not.
+pub fn watched(mut api: Api, seat: usize) -> Api {
+    match seat {
+        0 => watch::<0>(&mut api),
+        1 => watch::<1>(&mut api),
+        2 => watch::<2>(&mut api),
+        3 => watch::<3>(&mut api),
+        4 => watch::<4>(&mut api),
+        5 => watch::<5>(&mut api),
+        _ => panic!("there are {SEATS} seats"),
+    }
+    api
+}

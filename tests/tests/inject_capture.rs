@@ -1,0 +1,66 @@
+//! Every driver call of a capture failed on one rank: that rank captures again, the graphs of all ranks replay, and no
+//! failed attempt holds the channel.
+
+use slabfence::channel::Pool;
+use slabfence::driver::{CaptureMode, Graph, GraphExec, Stream, drop_released};
+use slabfence_tests::exhaust::{Seat, every_call};
+use slabfence_tests::injection::Point;
+use slabfence_tests::ranks::Gather;
+
+fn make(seat: &Seat<'_>) -> Pool {
+    seat.member.pool(&seat.contract).expect("a pool")
+}
+
+/// One attempt, as a host makes it that gives up at the first error.
+fn capture(pool: &Pool, stream: &Stream, gather: &Gather) -> slabfence::Result<(Graph, GraphExec)> {
+    let channel = pool.channel("decode")?;
+    let scope = pool.capture("decode", stream)?;
+    stream.begin_capture(CaptureMode::ThreadLocal)?;
+    let enqueued = gather.enqueue(&channel, stream);
+    let graph = stream.end_capture();
+    enqueued?;
+    scope.finish()?;
+    let graph = graph?;
+    let executable = graph.instantiate()?;
+    Ok((graph, executable))
+}
+
+fn capture_and_replay(seat: &Seat<'_>, pool: &mut Pool, _: Option<Point>) {
+    pool.prepare(&["decode"]).expect("a channel");
+    let member = seat.member;
+    let gather = Gather::new(member, &seat.contract, 1).expect("buffers");
+    let graph = {
+        let stream = Stream::new(&member.device).expect("a stream");
+        seat.step("capture", || capture(pool, &stream, &gather))
+    };
+    let stream = Stream::new(&member.device).expect("a stream");
+    let graph = graph.or_else(|_| capture(pool, &stream, &gather));
+    let mut graph = graph.expect("the second attempt");
+    for round in 0..2 {
+        gather.fill(member.rank(), round).expect("an upload");
+        seat.meet("");
+        graph.1.launch(&stream).expect("a replay");
+        stream.synchronize().expect("its end");
+        assert!(gather.output().expect("an output") == gather.expected(round));
+    }
+    drop((graph, stream));
+    drop_released();
+    seat.meet("");
+    pool.retire(&["decode"]).expect("nothing holds the channel");
+}
+
+fn every_point_of_a_capture(world: u32, first_seat: usize) {
+    let injected = every_call(world, first_seat, make, capture_and_replay);
+    assert_eq!(injected.exchanges, 0);
+    println!("capture by {world} ranks: {injected:?}");
+}
+
+#[test]
+fn what_fails_anywhere_in_a_capture_of_one_of_2_ranks_is_captured_again() {
+    every_point_of_a_capture(2, 0);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_capture_of_one_of_3_ranks_is_captured_again() {
+    every_point_of_a_capture(3, 2);
+}

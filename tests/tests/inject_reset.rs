@@ -1,0 +1,38 @@
+//! Every driver call and every exchange of a reset failed: the pool works on all ranks, or can only be closed on all.
+
+use slabfence::channel::Pool;
+use slabfence_tests::exhaust::{Seat, every_call};
+use slabfence_tests::injection::Point;
+
+const NAMES: [&str; 2] = ["a", "b"];
+
+fn make(seat: &Seat<'_>) -> Pool {
+    let pool = seat.member.pool(&seat.contract).expect("a pool");
+    pool.prepare(&NAMES).expect("channels");
+    pool
+}
+
+fn reset(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
+    let done = seat.step("reset", || pool.reset());
+    if !seat.settle(point, &done) && !seat.settle(point, &pool.reset()) {
+        // Half-way: whoever does not know how it ended can only close, and the others with it.
+        seat.close(point, pool);
+        *pool = make(seat);
+    }
+    seat.operate(pool, "a");
+}
+
+fn every_point_of_a_reset(world: u32, first_seat: usize) {
+    let injected = every_call(world, first_seat, make, reset);
+    println!("reset by {world} ranks: {injected:?}");
+}
+
+#[test]
+fn what_fails_anywhere_in_a_reset_by_2_ranks_leaves_a_pool_to_use_or_to_close() {
+    every_point_of_a_reset(2, 0);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_reset_by_3_ranks_leaves_a_pool_to_use_or_to_close() {
+    every_point_of_a_reset(3, 2);
+}

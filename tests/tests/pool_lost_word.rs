@@ -1,0 +1,123 @@
+//! A rank that does its part of a step and does not learn how the step ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use slabfence::Error;
+use slabfence::channel::Contract;
+use slabfence::driver::Stream;
+use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
+use slabfence_emu::Live;
+use slabfence_tests::late::FAIL;
+use slabfence_tests::probe::machine;
+use slabfence_tests::ranks::{Gather, Member, on_members};
+
+fn contract() -> Contract {
+    Contract {
+        fail: FAIL,
+        ..Contract::new(4, 64, 64, 8)
+    }
+}
+
+/// A bootstrap that loses what it has delivered, once the switch is on, in messages of one step.
+struct Lossy {
+    inner: ThreadBootstrap,
+    step: &'static str,
+    on: AtomicBool,
+}
+
+impl Bootstrap for Lossy {
+    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        let parts = self.inner.all_gather(bytes, deadline)?;
+        let here = bytes[8..].starts_with(self.step.as_bytes());
+        if here && self.on.load(Ordering::Relaxed) {
+            return Err(BootstrapError::Other("lost".to_owned()));
+        }
+        Ok(parts)
+    }
+}
+
+/// Runs two ranks of which rank 1 loses what it is told in this step, as often as it takes part in it.
+fn losing<T: Send>(
+    step: &'static str,
+    body: impl Fn(&Member) -> T + Sync,
+) -> (Vec<T>, Live, Vec<String>) {
+    let (machine, driver) = machine(2);
+    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
+        let on = AtomicBool::new(inner.rank() == Rank(1));
+        Arc::new(Lossy { inner, step, on }) as Arc<dyn Bootstrap>
+    });
+    let results = on_members(&driver, members.collect(), Duration::from_secs(2), body);
+    drop(driver);
+    (results, machine.live(), machine.faults())
+}
+
+#[test]
+fn a_rank_that_has_freed_its_memory_is_closed_whatever_it_hears_of_the_others() {
+    let (_, live, faults) = losing("close: free", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        pool.close().unwrap();
+        pool.close().unwrap();
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_rank_that_missed_how_the_unmapping_ended_ends_alone_when_it_meets_nobody() {
+    let (tries, live, faults) = losing("close: unmap", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let tries = (1..).find(|_| pool.close().is_ok());
+        pool.close().unwrap();
+        tries.unwrap()
+    });
+    // Rank 0 has freed its memory when it learns that rank 1 is elsewhere; so has then that one.
+    assert_eq!(tries, [1, 2]);
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_rank_that_missed_whether_channels_were_added_can_only_close() {
+    let (_, live, faults) = losing("prepare: initialise", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let prepared = pool.prepare(&["a"]);
+        if member.rank() == 0 {
+            prepared.unwrap();
+            let Err(Error::Setup { phase, failures }) = pool.prepare(&["b"]) else {
+                panic!("prepared alone");
+            };
+            assert_eq!((phase, failures[0].0), ("prepare: drain", Rank(1)));
+        } else {
+            prepared.unwrap_err();
+            let said = pool.prepare(&["a"]).unwrap_err().to_string();
+            let words = "can only be closed, since its preparation ended on this rank only";
+            assert!(said.contains(words), "{said}");
+            pool.close().unwrap_err();
+        }
+        pool.close().unwrap();
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_rank_that_cannot_know_whether_the_others_have_closed_enqueues_nothing_more() {
+    let (_machine, driver) = machine(2);
+    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
+        let on = AtomicBool::new(inner.rank() == Rank(1));
+        let step = "close: graphs";
+        Arc::new(Lossy { inner, step, on }) as Arc<dyn Bootstrap>
+    });
+    on_members(
+        &driver,
+        members.collect(),
+        Duration::from_millis(500),
+        |member| {
+            let (pool, channel) = member.channel(&contract(), "decode").unwrap();
+            let stream = Stream::new(&member.device).unwrap();
+            let gather = Gather::new(member, &contract(), 2).unwrap();
+            pool.close().unwrap_err();
+            let said = gather.enqueue(&channel, &stream).unwrap_err().to_string();
+            assert!(said.contains("the pool can only be closed"), "{said}");
+        },
+    );
+}
