@@ -198,6 +198,19 @@ fn ptx_that_is_not_accepted_is_refused_with_its_place() {
             "the PTX text is not accepted: line {line}: `ldd.acquire.sys.global.u64`: opcode `ldd` is not supported"
         ),
     );
+    let entry = ".param .align 8 .b8 sf_gather_push_param_0[1656]";
+    let line = 1 + shipped_gather()
+        .lines()
+        .position(|line| line.contains(".visible .entry sf_gather_push"))
+        .expect("the entry");
+    assert_eq!(shipped_gather().matches(entry).count(), 1);
+    refused(
+        "check-parameters",
+        &shipped_gather().replace(entry, &entry.replace("1656", "1664")),
+        &format!(
+            "line {line}: entry `sf_gather_push` has parameters of 1664 bytes, the shipped one of 1656 bytes"
+        ),
+    );
     let other =
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry other()\n{\n\tret;\n}\n";
     refused(
