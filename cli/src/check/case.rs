@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use slabfence::driver::Driver;
-use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Run};
+use slabfence_emu::held::{End, HeldError, Looked, Patience, Plan, Run};
 use slabfence_emu::{Machine, Profile};
 
-use super::kernels::Pair;
+use super::kernels::Way;
 use super::scenario::{Phase, Scenario};
 use super::seat::{Seat, contract};
+use super::settings::Settings;
 use crate::failure::{Failure, RankError};
 use crate::ranks;
 
@@ -48,33 +49,26 @@ pub fn machine(devices: u32) -> Result<(Machine, Driver), Failure> {
     Ok((machine, Driver::from_api(api)?))
 }
 
-/// How seeds schedule.
-pub const PLAN: Plan = Plan::new(Policy::Random);
-
-/// Runs a case. `text` takes the place of shipped entries.
+/// Runs a scenario of a collective.
 pub fn run(
-    pair: Pair,
+    way: Way,
     world: u32,
     scenario: &Scenario,
-    seeds: &[u64],
-    text: Option<&str>,
+    settings: &Settings,
 ) -> Result<Outcome, Failure> {
     let (machine, driver) = machine(world)?;
-    let contract = contract(pair.transport, world, scenario.channels.len());
+    let contract = contract(way, world, scenario.channels.len());
     let ordinals: Vec<u32> = (0..world).collect();
     let seats = ranks::on_threads(&ordinals, |bootstrap, ordinal| {
         Seat::new(&driver, bootstrap, ordinal, &contract, scenario)
     });
     let mut seats = seats.map_err(|errors| Failure::of_ranks(&errors, world as usize))?;
     // Behind set-up, which tries the kernels itself and would wait for those that never end.
-    if let Some(text) = text {
-        let replaced = machine.replace_entries(text);
-        replaced.map_err(|error| Failure::Use(error.to_string()))?;
-    }
+    replace(&machine, settings)?;
     let mut outcome = Outcome::default();
     for (number, phase) in scenario.phases.iter().enumerate() {
         let last = number + 1 == scenario.phases.len();
-        let lost = explore(&machine, &mut seats, phase, seeds, last, &mut outcome)?;
+        let lost = explore(&machine, &mut seats, phase, settings, last, &mut outcome)?;
         if lost {
             LOST.fetch_add(1, Ordering::Relaxed);
             return Ok(outcome);
@@ -94,25 +88,40 @@ pub fn run(
     }
 }
 
+/// Lets somebody's entries take the place of shipped ones.
+fn replace(machine: &Machine, settings: &Settings) -> Result<(), Failure> {
+    let Some(text) = settings.text() else {
+        return Ok(());
+    };
+    let replaced = machine.replace_entries(text);
+    replaced.map_err(|error| Failure::Use(error.to_string()))?;
+    Ok(())
+}
+
+fn held_error(error: HeldError) -> Failure {
+    Failure::Fault(error.to_string())
+}
+
 /// Runs one phase by all seeds, and unless it is the last by the one that the next follows; whether a device is lost then.
 fn explore(
     machine: &Machine,
     seats: &mut [Seat],
     phase: &Phase,
-    seeds: &[u64],
+    settings: &Settings,
     last: bool,
     outcome: &mut Outcome,
 ) -> Result<bool, Failure> {
-    let held_error = |error: slabfence_emu::held::HeldError| Failure::Fault(error.to_string());
     let mut held = machine.hold().map_err(held_error)?;
+    let seeds = &settings.seeds;
     for (seat, acts) in seats.iter_mut().zip(&phase.acts) {
         seat.enqueue(acts)?;
     }
+    let plan = settings.plan();
     let timed = Plan {
         patience: Patience::Time,
-        ..PLAN
+        ..plan.clone()
     };
-    let plan = if phase.fails { &timed } else { &PLAN };
+    let plan = if phase.fails { &timed } else { &plan };
     let seated = seats.iter().zip(&phase.acts);
     let mut check = |looked: &Looked<'_>| {
         let mut seated = seated.clone();
@@ -164,7 +173,7 @@ fn all<T: Send>(
 mod tests {
     use slabfence_emu_mutants::shipped;
 
-    use super::super::kernels::{Op, Way};
+    use super::super::kernels::Op;
     use super::super::scenario::scenarios;
     use super::*;
 
@@ -200,16 +209,17 @@ ON:
 
     #[test]
     fn what_is_found_behind_a_reset_is_found_again_by_its_seed_alone() {
-        let pair = Pair {
-            op: Op::Gather,
-            transport: Way::Push,
-        };
-        let all = scenarios(pair.op, 2);
+        let all = scenarios(Op::Gather, 2);
         let scenario = all.iter().find(|one| one.name == "poison-and-reset");
         let scenario = scenario.expect("a scenario of two phases");
         let run = |seeds: &[u64]| {
-            let outcome =
-                run(pair, 2, scenario, seeds, Some(&late_bug())).expect("a machine");
+            let settings = Settings {
+                seeds: seeds.to_vec(),
+                ptx: Some(("late.ptx".into(), late_bug())),
+                kernel_boundary: true,
+                resident: None,
+            };
+            let outcome = run(Way::Push, 2, scenario, &settings).expect("a machine");
             let bad = outcome.bad.expect("an ordinary load of the epoch");
             let rules: Vec<String> = bad.findings.iter().map(|f| f.rule.to_string()).collect();
             assert!(rules.iter().all(|rule| rule == "weak-signal"), "{rules:?}");

@@ -58,6 +58,12 @@ impl Pair {
             .collect()
     }
 
+    /// What chooses the pair, with ranks of this world, at the command line.
+    pub fn arguments(self, world: u32) -> String {
+        let Self { op, transport } = self;
+        format!("--op {op} --transport {transport} --world {world}")
+    }
+
     /// Whether ranks of some of these worlds run the entry.
     pub fn runs(self, entry: &str, worlds: &[u32]) -> bool {
         match self.op {

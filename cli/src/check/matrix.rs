@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::num::NonZero;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -13,6 +12,7 @@ use super::finding::Found;
 use super::kernels::Pair;
 use super::report::{Line, Report, Subject};
 use super::scenario::{Scenario, scenarios};
+use super::settings::Settings;
 use crate::failure::Failure;
 
 /// Machines that live at once; a process has places for eight.
@@ -21,28 +21,16 @@ const MOST_THREADS: usize = 4;
 const MOST_BAD: usize = 3;
 
 /// Runs the matrix.
-pub fn run(
-    pairs: &[Pair],
-    worlds: &[u32],
-    seeds: &[u64],
-    ptx: Option<&Path>,
-    text: Option<&str>,
-) -> Result<Report, Failure> {
+pub fn run(pairs: &[Pair], worlds: &[u32], settings: &Settings) -> Result<Report, Failure> {
     let mut lines = Vec::new();
     for &pair in pairs {
-        lines.push(line(pair, worlds, seeds, ptx, text)?);
+        lines.push(line(pair, worlds, settings)?);
     }
-    Ok(Report::new(seeds, lines))
+    Ok(Report::new(&settings.seeds, lines))
 }
 
 /// One pair.
-fn line(
-    pair: Pair,
-    worlds: &[u32],
-    seeds: &[u64],
-    ptx: Option<&Path>,
-    text: Option<&str>,
-) -> Result<Line, Failure> {
+fn line(pair: Pair, worlds: &[u32], settings: &Settings) -> Result<Line, Failure> {
     let begin = Instant::now();
     let cases: Vec<(u32, Scenario)> = worlds
         .iter()
@@ -63,7 +51,9 @@ fn line(
             !first && !scenario.is_long(),
         )
     });
-    let run = |(world, scenario): &(u32, Scenario)| case::run(pair, *world, scenario, seeds, text);
+    let run = |(world, scenario): &(u32, Scenario)| {
+        case::run(pair.transport, *world, scenario, settings)
+    };
     let outcomes = spread(pair, &cases, &order, run);
     let mut line = Line::new(Subject::Pair(pair), worlds);
     for ((world, scenario), outcome) in cases.iter().zip(outcomes) {
@@ -78,7 +68,7 @@ fn line(
         line.cases += 1;
         line.runs += runs;
         for found in bad.iter().flat_map(Found::of) {
-            line.add(*world, scenario.name, found, ptx);
+            line.add(*world, scenario.name, found, settings);
         }
     }
     line.seconds = begin.elapsed().as_secs_f64();

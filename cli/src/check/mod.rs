@@ -9,12 +9,14 @@ mod replace;
 mod report;
 mod scenario;
 mod seat;
+mod settings;
 
 use std::path::PathBuf;
 
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use kernels::{Op, Pair, Way};
 use report::Report;
+use settings::Settings;
 
 use crate::failure::Failure;
 
@@ -52,6 +54,15 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub ptx: Option<PathBuf>,
 
+    /// Does without the assumption that a kernel begins behind what ended before it, as seen from any device
+    /// (docs/memory-model.md).
+    #[arg(long)]
+    pub without_kernel_boundary: bool,
+
+    /// Most CTAs that a device has resident at once; as many as it has room for if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub resident: Option<u32>,
+
     /// A file that says what kernels of others do on which ranks (docs/checker.md); it is run in place of the collectives.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["op", "transport", "world", "ptx"])]
     pub scenario: Option<PathBuf>,
@@ -80,22 +91,22 @@ pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
         Some(seed) => vec![seed],
         None => (0..args.seeds).collect(),
     };
+    let mut settings = Settings {
+        seeds,
+        ptx: None,
+        kernel_boundary: !args.without_kernel_boundary,
+        resident: args.resident,
+    };
     if let Some(path) = &args.scenario {
-        return foreign::run(path, &seeds);
+        return foreign::run(path, &settings);
     }
     let pairs = Pair::chosen(args.op.0, args.transport.0);
     let worlds = args
         .world
         .map_or_else(|| WORLDS.to_vec(), |world| vec![world]);
-    let text = match &args.ptx {
-        Some(path) => Some(replace::read(path, &pairs, &worlds)?),
-        None => None,
-    };
-    matrix::run(
-        &pairs,
-        &worlds,
-        &seeds,
-        args.ptx.as_deref(),
-        text.as_deref(),
-    )
+    if let Some(path) = &args.ptx {
+        let text = replace::read(path, &pairs, &worlds)?;
+        settings.ptx = Some((path.clone(), text));
+    }
+    matrix::run(&pairs, &worlds, &settings)
 }

@@ -233,6 +233,7 @@ fn wrong_use_is_refused() {
         &["check", "--world", "1"],
         &["check", "--world", "17"],
         &["check", "--seeds", "0"],
+        &["check", "--resident", "0"],
         &["check", "--seeds", "2", "--seed", "1"],
         &["check", "--ptx", "/nonexistent/k.ptx"],
     ] {

@@ -10,14 +10,15 @@ use std::time::Instant;
 
 use super::finding::Found;
 use super::report::{Line, Report, Subject};
+use super::settings::Settings;
 use crate::failure::Failure;
 
 /// Runs a scenario file.
-pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
+pub fn run(path: &Path, settings: &Settings) -> Result<Report, Failure> {
     let plan = plan::Plan::read(path)?;
     let begin = Instant::now();
     let played =
-        play::run(&plan, seeds).map_err(|failure| failure.at(&path.display().to_string()))?;
+        play::run(&plan, settings).map_err(|failure| failure.at(&path.display().to_string()))?;
     let subject = Subject::File {
         file: path.to_owned(),
     };
@@ -33,8 +34,8 @@ pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
             let place = &plan.buffers[buffer];
             found.rename(&place.name, &place.tag, played.buffers[buffer].0);
         }
-        line.add(plan.ranks, "scenario", found, None);
+        line.add(plan.ranks, "scenario", found, settings);
     }
     line.seconds = begin.elapsed().as_secs_f64();
-    Ok(Report::new(seeds, vec![line]))
+    Ok(Report::new(&settings.seeds, vec![line]))
 }
