@@ -1,13 +1,15 @@
-//! One scenario of one collective, by one transport, in one world: many seeds on a machine of its own.
+//! One scenario of one collective, by one transport, in one world, or one scene of a kernel of one rank: many seeds on a
+//! machine of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use slabfence::driver::Driver;
+use slabfence::driver::{Device, Driver};
 use slabfence_emu::held::{End, HeldError, Looked, Patience, Plan, Run};
 use slabfence_emu::{Machine, Profile};
 
 use super::kernels::Way;
+use super::local::{Scene, Stand};
 use super::scenario::{Phase, Scenario};
 use super::seat::{Seat, contract};
 use super::settings::Settings;
@@ -86,6 +88,22 @@ pub fn run(
         Some(_) => Ok(outcome),
         None => closed.map(|()| outcome),
     }
+}
+
+/// Runs a scene.
+pub fn run_alone(scene: Scene, settings: &Settings) -> Result<Outcome, Failure> {
+    let (machine, driver) = machine(1)?;
+    let mut stand = Stand::new(&Device::open(&driver, 0)?, scene)?;
+    replace(&machine, settings)?;
+    let mut held = machine.hold().map_err(held_error)?;
+    stand.enqueue()?;
+    let seeds = settings.seeds.iter().copied();
+    let explored = held.explore(&settings.plan(), seeds, |looked| stand.check(looked));
+    let explored = explored.map_err(held_error)?;
+    Ok(Outcome {
+        runs: explored.runs,
+        bad: explored.bad,
+    })
 }
 
 /// Lets somebody's entries take the place of shipped ones.
@@ -173,7 +191,7 @@ fn all<T: Send>(
 mod tests {
     use slabfence_emu_mutants::shipped;
 
-    use super::super::kernels::Op;
+    use super::super::kernels::Collective;
     use super::super::scenario::scenarios;
     use super::*;
 
@@ -209,7 +227,7 @@ ON:
 
     #[test]
     fn what_is_found_behind_a_reset_is_found_again_by_its_seed_alone() {
-        let all = scenarios(Op::Gather, 2);
+        let all = scenarios(Collective::Gather, 2);
         let scenario = all.iter().find(|one| one.name == "poison-and-reset");
         let scenario = scenario.expect("a scenario of two phases");
         let run = |seeds: &[u64]| {

@@ -4,6 +4,7 @@ mod case;
 mod finding;
 mod foreign;
 mod kernels;
+mod local;
 mod matrix;
 mod replace;
 mod report;
@@ -26,19 +27,19 @@ const WORLDS: [u32; 4] = [2, 3, 4, 8];
 /// Runs kernels on the emulated machine under seeded schedules, and finds races, stale words, memory that is not theirs,
 /// deadlocks and wrong results.
 ///
-/// Runs the shipped collectives in every scenario of docs/checker.md. Ends with 0 if nothing is found, with 1 if something
+/// Runs the shipped kernels in every scenario of docs/checker.md. Ends with 0 if nothing is found, with 1 if something
 /// is, and with 2 on wrong use.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// Which collective.
+    /// Which operation.
     #[arg(long, default_value = "all", value_parser = or_all::<Op>(), value_name = "NAME")]
     pub op: Choice<Op>,
 
-    /// Which transport.
+    /// Which transport. Operations of one rank have none and are run if none is chosen, or if they are named.
     #[arg(long, default_value = "all", value_parser = or_all::<Way>(), value_name = "NAME")]
     pub transport: Choice<Way>,
 
-    /// How many ranks; all of 2, 3, 4 and 8 if not given.
+    /// How many ranks collectives have; all of 2, 3, 4 and 8 if not given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=16))]
     pub world: Option<u32>,
 

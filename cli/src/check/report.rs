@@ -26,7 +26,7 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Subject {
-    /// A collective by a transport.
+    /// A collective by a transport, or an operation of one rank.
     Pair(Pair),
     /// A scenario file.
     File {

@@ -55,7 +55,7 @@ fn the_shipped_kernels_are_clean_in_every_scenario() {
 }
 
 #[test]
-fn a_choice_of_all_checks_both_collectives_by_both_transports() {
+fn a_choice_of_all_checks_every_kernel_and_both_transports() {
     let run = Run::with(&["check", "--world", "2", "--seed", "7"]);
     assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
     let lines: Vec<&str> = run.out.lines().collect();
@@ -70,7 +70,13 @@ fn a_choice_of_all_checks_both_collectives_by_both_transports() {
         );
         assert!(line.contains("9 scenarios, 10 runs"), "{line}");
     }
-    assert_eq!(lines[4..], ["clean"]);
+    for (line, name) in lines[4..].iter().zip(["attention", "clock"]) {
+        assert!(
+            line.starts_with(name) && line.contains("ranks 1:") && line.ends_with(": clean"),
+            "{line}"
+        );
+    }
+    assert_eq!(lines[6..], ["clean"]);
 }
 
 #[test]
