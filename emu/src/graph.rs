@@ -10,6 +10,7 @@ use crate::code::{Code, Status};
 use crate::event::Recorded;
 use crate::handle::{Kind, Table};
 use crate::machine::State;
+use crate::module::Replacement;
 use crate::operations::{OpId, Source, Work};
 use crate::taken::Taken;
 use crate::user_object::UserObjects;
@@ -254,6 +255,42 @@ impl Graphs {
         *kernel = task;
         exec.nodes = nodes.into();
         Ok(())
+    }
+
+    /// Lets the kernels of functions be others, in nodes and in later launches of execs. All of them fit.
+    pub(crate) fn replace_kernels(&mut self, of: &BTreeMap<u64, Replacement>) {
+        let replace = |task: &mut Task| {
+            if let Task::Kernel(task) = task
+                && let Some(new) = of.get(&task.function)
+            {
+                task.launch = Arc::new(new.launch(&task.launch));
+            }
+        };
+        let nodes: Vec<u64> = self.nodes.iter().map(|(node, _)| node).collect();
+        for node in nodes {
+            if let Ok(node) = self.nodes.get_mut(node) {
+                replace(&mut node.task);
+            }
+        }
+        let execs: Vec<u64> = self.execs.iter().map(|(exec, _)| exec).collect();
+        for exec in execs {
+            if let Ok(exec) = self.execs.get_mut(exec) {
+                let mut nodes = exec.nodes.to_vec();
+                nodes.iter_mut().for_each(|node| replace(&mut node.task));
+                exec.nodes = nodes.into();
+            }
+        }
+    }
+
+    /// The launches of functions in nodes and execs.
+    pub(crate) fn launches(&self) -> impl Iterator<Item = (u64, &Launch)> {
+        let in_nodes = self.nodes.iter().map(|(_, node)| &node.task);
+        let in_execs = self.execs.iter().flat_map(|(_, exec)| exec.nodes.iter());
+        let tasks = in_nodes.chain(in_execs.map(|node| &node.task));
+        tasks.filter_map(|task| match task {
+            Task::Kernel(task) => Some((task.function, &*task.launch)),
+            _ => None,
+        })
     }
 
     /// `cuGraphClone`: the same nodes, edges and references in a graph of its own.

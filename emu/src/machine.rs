@@ -280,16 +280,17 @@ impl Machine {
     }
 
     /// Lets the entries of a PTX text take the place of entries of the same name, in texts that are loaded already and in
-    /// those that will be, and gives their names. Other entries stay as they are, and so do operations that are enqueued or in a graph. Of
-    /// two replacements the newer counts.
+    /// those that will be, and in later launches of graphs, and gives their names. Other entries stay as they are, and so do
+    /// operations that are enqueued. Of two replacements the newer counts.
     ///
     /// A module in which an entry would be replaced by one with other parameters is refused when it is loaded later, with
     /// the reason in the JIT's error log.
     ///
     /// # Errors
     ///
-    /// [`MachineError::Text`] when the devices would not load the text, an entry of it uses a variable at module scope, or
-    /// an entry that is loaded has other parameters. Nothing is replaced then.
+    /// [`MachineError::Text`] when the devices would not load the text, an entry of it uses a variable at module scope, an
+    /// entry that is loaded has other parameters, or a graph has a launch of one with more threads than it takes. Nothing is
+    /// replaced then.
     pub fn replace_entries(&self, ptx: &str) -> Result<Vec<String>, MachineError> {
         let replaced = self.shared.lock().replace_entries(ptx);
         replaced.map_err(MachineError::Text)

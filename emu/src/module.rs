@@ -1,9 +1,10 @@
 //! Modules: PTX texts, their kernels and their global variables.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
-use slabfence_emu_exec::Kernel;
+use slabfence_emu_exec::{Kernel, Launch};
 use slabfence_emu_ptx::{GlobalSpace, Module as Ptx};
 
 use crate::code::{Code, Status};
@@ -153,6 +154,28 @@ fn replacement(text: &Translation, kernel: &Kernel) -> Option<Result<Arc<Kernel>
     )))
 }
 
+/// What takes the place of a function's kernel.
+pub(crate) struct Replacement {
+    kernel: Arc<Kernel>,
+    globals: Arc<[u64]>,
+}
+
+impl Replacement {
+    fn new(kernel: Arc<Kernel>) -> Replacement {
+        let globals = no_addresses(&kernel);
+        Replacement { kernel, globals }
+    }
+
+    /// A launch as it was, of this kernel.
+    pub(crate) fn launch(&self, launch: &Launch) -> Launch {
+        Launch {
+            kernel: self.kernel.clone(),
+            globals: self.globals.clone(),
+            ..launch.clone()
+        }
+    }
+}
+
 /// What a launch of a replacement has for the addresses of its text's variables, which it does not use.
 fn no_addresses(kernel: &Kernel) -> Arc<[u64]> {
     vec![0; kernel.globals()].into()
@@ -226,16 +249,23 @@ impl State {
             ));
         }
         drop(used);
-        let mut changed = Vec::new();
+        let mut changed = BTreeMap::new();
         for (value, function) in self.modules.functions.iter() {
             if let Some(kernel) = replacement(&translation, &function.kernel) {
-                changed.push((value, kernel?));
+                changed.insert(value, Replacement::new(kernel?));
             }
         }
-        for (value, kernel) in changed {
+        for (function, launch) in self.graphs.launches() {
+            if let Some(new) = changed.get(&function) {
+                let fits = new.launch(launch).validate();
+                fits.map_err(|error| format!("a graph has launches that do not fit: {error}"))?;
+            }
+        }
+        self.graphs.replace_kernels(&changed);
+        for (value, Replacement { kernel, globals }) in changed {
             if let Ok(function) = self.modules.functions.get_mut(value) {
                 function.dynamic_shared = SHARED_LIMIT.saturating_sub(kernel.static_shared_bytes());
-                function.globals = no_addresses(&kernel);
+                function.globals = globals;
                 function.kernel = kernel;
             }
         }

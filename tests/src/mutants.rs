@@ -96,7 +96,7 @@ fn names(run: &Run) -> BTreeSet<String> {
 }
 
 /// The first run of kernels with something to find.
-fn explore(scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> {
+fn explore(policy: Policy, scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> {
     let transport = if family.pushes() {
         Transport::Push
     } else {
@@ -123,7 +123,7 @@ fn explore(scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> 
             seat.eager(round, index);
         }
     }
-    let plan = Plan::new(Policy::Random);
+    let plan = Plan::new(policy);
     let look = |looked: &Looked<'_>| check(scenario, &seats, looked);
     let bad = held.explore(&plan, 0..SEEDS, look).unwrap().bad;
     // Time ends every wait, so that the devices are at rest and the pools can be closed.
@@ -149,12 +149,12 @@ fn explore(scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> 
     bad
 }
 
-/// Plants every bug in what a family runs, and runs the same without.
+/// Plants every bug in what a family runs, and runs the same without, by a policy.
 ///
 /// # Panics
 ///
 /// When a bug is not found, or something is found without: these are tests.
-pub fn every_bug_is_found_and_nothing_else(family: Family) {
+pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
     let entries = entries(family.pushes());
     let mut played = BTreeSet::new();
     for mutation in MUTATIONS {
@@ -164,17 +164,17 @@ pub fn every_bug_is_found_and_nothing_else(family: Family) {
         };
         let right: Vec<String> = entries.iter().map(right).collect();
         if played.insert((mutation.scenario, right.clone())) {
-            let bad = explore(mutation.scenario, family, &right);
+            let bad = explore(policy, mutation.scenario, family, &right);
             assert!(bad.is_none(), "{:?}: {bad:?}", mutation.scenario);
         }
         let wrong = |entry| mutation.plant(entry).expect("a place for the bug");
         let wrong: Vec<String> = entries.iter().map(wrong).collect();
-        let bad = explore(mutation.scenario, family, &wrong);
+        let bad = explore(policy, mutation.scenario, family, &wrong);
         let found = bad.as_ref().map(names).unwrap_or_default();
         let expected = mutation.rules.iter().any(|&rule| found.contains(rule));
         assert!(
             expected,
-            "`{}` of {family:?} is not found in {SEEDS} seeds, only {found:?}",
+            "`{}` of {family:?} is not found in {SEEDS} seeds by {policy:?}, only {found:?}",
             mutation.name
         );
     }

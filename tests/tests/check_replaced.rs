@@ -1,7 +1,7 @@
 //! A kernel in the place of a shipped one, on a machine that ranks use through the library.
 
 use slabfence::layout::{DType, Transport};
-use slabfence_emu::held::{End, Plan, Policy, Reason, Wait};
+use slabfence_emu::held::{End, Plan, Policy, Reason, Wait, Waiter};
 use slabfence_emu_mutants::{mutation, shipped};
 use slabfence_tests::held::{Seat, compare, contract, seats};
 use slabfence_tests::probe::machine;
@@ -49,6 +49,25 @@ fn a_replaced_gather_runs_in_place_of_the_shipped_one_and_reductions_stay() {
             )
     });
     assert_eq!(polls.count(), 2, "{waiters:?}");
+}
+
+#[test]
+fn a_graph_that_was_made_before_runs_what_took_the_place_of_its_kernels() {
+    let (machine, driver) = machine(2);
+    let entries = shipped().unwrap();
+    let gather = entries.iter().find(|entry| entry.name == "sf_gather_push");
+    let bug = mutation("entry-omitted").unwrap();
+    let text = bug.plant(gather.unwrap()).unwrap();
+    let mut seats = seats(&driver, 2, &contract(2, Transport::Push), &SHAPES, 1, 2);
+    machine.replace_entries(&text).unwrap();
+    let mut held = machine.hold().unwrap();
+    seats.iter_mut().for_each(|seat| seat.replay(0));
+    let run = held.run(&Plan::new(Policy::Random), 1).unwrap();
+    let End::Deadlock(waiters) = run.end else {
+        panic!("a gather that does not enter completed");
+    };
+    let gathers = |waiter: &Waiter| waiter.what.contains("sf_gather_push");
+    assert!(waiters.iter().any(gathers));
 }
 
 #[test]

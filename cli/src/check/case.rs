@@ -1,20 +1,27 @@
-//! One scenario of one collective, by one transport, in one world: many seeds on a machine of its own.
+//! One scenario of one collective, by one transport, in one world, or one scene of a kernel of one rank: many seeds on a
+//! machine of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use slabfence::driver::Driver;
-use slabfence_emu::held::{End, Patience, Plan, Policy, Run};
+use slabfence::driver::{Device, Driver};
+use slabfence_emu::held::{End, HeldError, Looked, Patience, Plan, Run};
 use slabfence_emu::{Machine, Profile};
 
-use super::kernels::Pair;
+use super::kernels::Way;
+use super::local::{Scene, Stand};
 use super::scenario::{Phase, Scenario};
 use super::seat::{Seat, contract};
+use super::settings::Settings;
 use crate::failure::{Failure, RankError};
 use crate::ranks;
 
 /// The machine that everything is checked on.
 pub const PROFILE: &str = "h200-nvlink";
+
+/// What comes behind a phase follows its run of this seed, whichever seeds were asked for: only then does a seed alone give
+/// the same run again.
+const SETTLED: u64 = 0;
 
 /// Machines with a lost device so far. Pools on one cannot be closed, so each keeps its machine's place in the process.
 static LOST: AtomicUsize = AtomicUsize::new(0);
@@ -44,32 +51,26 @@ pub fn machine(devices: u32) -> Result<(Machine, Driver), Failure> {
     Ok((machine, Driver::from_api(api)?))
 }
 
-/// How seeds schedule.
-pub const PLAN: Plan = Plan::new(Policy::Random);
-
-/// Runs a case. `text` takes the place of shipped entries.
+/// Runs a scenario of a collective.
 pub fn run(
-    pair: Pair,
+    way: Way,
     world: u32,
     scenario: &Scenario,
-    seeds: &[u64],
-    text: Option<&str>,
+    settings: &Settings,
 ) -> Result<Outcome, Failure> {
     let (machine, driver) = machine(world)?;
-    let contract = contract(pair.transport, world, scenario.channels.len());
+    let contract = contract(way, world, scenario.channels.len());
     let ordinals: Vec<u32> = (0..world).collect();
     let seats = ranks::on_threads(&ordinals, |bootstrap, ordinal| {
         Seat::new(&driver, bootstrap, ordinal, &contract, scenario)
     });
     let mut seats = seats.map_err(|errors| Failure::of_ranks(&errors, world as usize))?;
     // Behind set-up, which tries the kernels itself and would wait for those that never end.
-    if let Some(text) = text {
-        let replaced = machine.replace_entries(text);
-        replaced.map_err(|error| Failure::Use(error.to_string()))?;
-    }
+    replace(&machine, settings)?;
     let mut outcome = Outcome::default();
-    for phase in &scenario.phases {
-        let lost = explore(&machine, &mut seats, phase, seeds, &mut outcome)?;
+    for (number, phase) in scenario.phases.iter().enumerate() {
+        let last = number + 1 == scenario.phases.len();
+        let lost = explore(&machine, &mut seats, phase, settings, last, &mut outcome)?;
         if lost {
             LOST.fetch_add(1, Ordering::Relaxed);
             return Ok(outcome);
@@ -89,32 +90,70 @@ pub fn run(
     }
 }
 
-/// Runs one phase by all seeds; whether a device is lost then.
+/// Runs a scene.
+pub fn run_alone(scene: Scene, settings: &Settings) -> Result<Outcome, Failure> {
+    let (machine, driver) = machine(1)?;
+    let mut stand = Stand::new(&Device::open(&driver, 0)?, scene)?;
+    replace(&machine, settings)?;
+    let mut held = machine.hold().map_err(held_error)?;
+    stand.enqueue()?;
+    let seeds = settings.seeds.iter().copied();
+    let explored = held.explore(&settings.plan(), seeds, |looked| stand.check(looked));
+    let explored = explored.map_err(held_error)?;
+    Ok(Outcome {
+        runs: explored.runs,
+        bad: explored.bad,
+    })
+}
+
+/// Lets somebody's entries take the place of shipped ones.
+fn replace(machine: &Machine, settings: &Settings) -> Result<(), Failure> {
+    let Some(text) = settings.text() else {
+        return Ok(());
+    };
+    let replaced = machine.replace_entries(text);
+    replaced.map_err(|error| Failure::Use(error.to_string()))?;
+    Ok(())
+}
+
+fn held_error(error: HeldError) -> Failure {
+    Failure::Fault(error.to_string())
+}
+
+/// Runs one phase by all seeds, and unless it is the last by the one that the next follows; whether a device is lost then.
 fn explore(
     machine: &Machine,
     seats: &mut [Seat],
     phase: &Phase,
-    seeds: &[u64],
+    settings: &Settings,
+    last: bool,
     outcome: &mut Outcome,
 ) -> Result<bool, Failure> {
-    let held_error = |error: slabfence_emu::held::HeldError| Failure::Fault(error.to_string());
     let mut held = machine.hold().map_err(held_error)?;
+    let seeds = &settings.seeds;
     for (seat, acts) in seats.iter_mut().zip(&phase.acts) {
         seat.enqueue(acts)?;
     }
+    let plan = settings.plan();
     let timed = Plan {
         patience: Patience::Time,
-        ..PLAN
+        ..plan.clone()
     };
-    let plan = if phase.fails { &timed } else { &PLAN };
+    let plan = if phase.fails { &timed } else { &plan };
     let seated = seats.iter().zip(&phase.acts);
-    let explored = held.explore(plan, seeds.iter().copied(), |looked| {
+    let mut check = |looked: &Looked<'_>| {
         let mut seated = seated.clone();
         seated.try_for_each(|(seat, acts)| seat.check(phase, acts, looked))
-    });
+    };
+    let explored = held.explore(plan, seeds.iter().copied(), &mut check);
     let explored = explored.map_err(held_error)?;
     outcome.runs += explored.runs;
-    let Some(bad) = explored.bad else {
+    let mut bad = explored.bad;
+    if bad.is_none() && !last && seeds.last() != Some(&SETTLED) {
+        let settled = held.explore(plan, [SETTLED], check).map_err(held_error)?;
+        bad = settled.bad;
+    }
+    let Some(bad) = bad else {
         return Ok(false);
     };
     // Time ends every wait of the protocol, so that the devices are at rest and the pools can be closed.
@@ -145,5 +184,70 @@ fn all<T: Send>(
     match ranks::gather(outcomes) {
         Ok(_) => Ok(()),
         Err(errors) => Err(Failure::of_ranks(&errors, world)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use slabfence_emu_mutants::shipped;
+
+    use super::super::kernels::Collective;
+    use super::super::scenario::scenarios;
+    use super::*;
+
+    /// A gather that is right in the phase of small epochs, in which every warp leaves the time in a word that no reset
+    /// touches, and in the next one counts to what it finds there and looks at the epoch with an ordinary load.
+    fn late_bug() -> String {
+        const BUG: &str = "
+{
+	.reg .pred %late, %more;
+	.reg .b64 %local, %word, %seen;
+	ld.param.u64 %local, [sf_gather_push_param_0+96];
+	ld.relaxed.gpu.global.u64 %word, [%local];
+	setp.ge.u64 %late, %word, 5;
+	@%late bra LATE;
+	mov.u64 %word, %clock64;
+	st.relaxed.gpu.global.u64 [%local+512], %word;
+	bra ON;
+LATE:
+	ld.global.u64 %seen, [%local];
+	ld.relaxed.gpu.global.u64 %word, [%local+512];
+	and.b64 %word, %word, 63;
+AGAIN:
+	setp.ne.u64 %more, %word, 0;
+	sub.s64 %word, %word, 1;
+	@%more bra AGAIN;
+ON:
+";
+        let entries = shipped().expect("the shipped entries");
+        let gather = entries.iter().find(|entry| entry.name == "sf_gather_push");
+        let text = &gather.expect("a shipped entry").text;
+        text.replacen("\n{\n", BUG, 1)
+    }
+
+    #[test]
+    fn what_is_found_behind_a_reset_is_found_again_by_its_seed_alone() {
+        let all = scenarios(Collective::Gather, 2);
+        let scenario = all.iter().find(|one| one.name == "poison-and-reset");
+        let scenario = scenario.expect("a scenario of two phases");
+        let run = |seeds: &[u64]| {
+            let settings = Settings {
+                seeds: seeds.to_vec(),
+                ptx: Some(("late.ptx".into(), late_bug())),
+                kernel_boundary: true,
+                resident: None,
+            };
+            let outcome = run(Way::Push, 2, scenario, &settings).expect("a machine");
+            let bad = outcome.bad.expect("an ordinary load of the epoch");
+            let rules: Vec<String> = bad.findings.iter().map(|f| f.rule.to_string()).collect();
+            assert!(rules.iter().all(|rule| rule == "weak-signal"), "{rules:?}");
+            // All seeds of the first phase come before the second.
+            assert_eq!(outcome.runs, seeds.len() as u64 + 1);
+            (bad.seed, bad.executed, bad.elapsed, bad.visible, bad.trace)
+        };
+        let alone = run(&[3]);
+        assert_eq!(alone.0, 3);
+        assert_eq!(run(&[3, 4, 5]), alone);
+        assert_eq!(run(&[3, 4, 0]), alone);
     }
 }

@@ -6,10 +6,23 @@ use clap::ValueEnum;
 use serde::Serialize;
 use slabfence::layout::Transport;
 
-/// A collective.
+/// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
+    /// `all_gather_heads`.
+    Gather,
+    /// `lse_reduce_scatter`.
+    Reduce,
+    /// The reference decode attention, of one rank.
+    Attention,
+    /// The reading of the clocks, of one rank.
+    Clock,
+}
+
+/// An operation of several ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collective {
     /// `all_gather_heads`.
     Gather,
     /// `lse_reduce_scatter`.
@@ -26,13 +39,13 @@ pub enum Way {
     Pull,
 }
 
-/// One collective by one transport.
+/// One collective by one transport, or an operation of one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Pair {
     /// Which.
     pub op: Op,
-    /// How.
-    pub transport: Way,
+    /// How; `None`: nothing crosses.
+    pub transport: Option<Way>,
 }
 
 impl Way {
@@ -45,8 +58,19 @@ impl Way {
     }
 }
 
+impl Op {
+    /// Which collective; `None`: it has one rank.
+    pub fn collective(self) -> Option<Collective> {
+        match self {
+            Self::Gather => Some(Collective::Gather),
+            Self::Reduce => Some(Collective::Reduce),
+            Self::Attention | Self::Clock => None,
+        }
+    }
+}
+
 impl Pair {
-    /// The pairs of a choice; `None`: all.
+    /// The pairs of a choice; `None`: all. Who chooses a transport means the collectives, unless another operation is named.
     pub fn chosen(op: Option<Op>, way: Option<Way>) -> Vec<Self> {
         let ops = Op::value_variants()
             .iter()
@@ -54,16 +78,44 @@ impl Pair {
         let ways = Way::value_variants()
             .iter()
             .filter(|one| way.is_none_or(|way| way == **one));
-        ops.flat_map(|&op| ways.clone().map(move |&transport| Pair { op, transport }))
-            .collect()
+        let of = |&of: &Op| -> Vec<Self> {
+            let pair = |transport| Self { op: of, transport };
+            match of.collective() {
+                Some(_) => ways.clone().map(|&way| pair(Some(way))).collect(),
+                None if op.is_some() || way.is_none() => vec![pair(None)],
+                None => Vec::new(),
+            }
+        };
+        ops.flat_map(of).collect()
+    }
+
+    /// The worlds in which the pair is run, where collectives are run in these.
+    pub fn worlds(self, worlds: &[u32]) -> &[u32] {
+        match self.transport {
+            Some(_) => worlds,
+            None => &[1],
+        }
+    }
+
+    /// What chooses the pair, with ranks of this world, at the command line.
+    pub fn arguments(self, world: u32) -> String {
+        match self.transport {
+            Some(way) => format!("--op {} --transport {way} --world {world}", self.op),
+            None => format!("--op {}", self.op),
+        }
     }
 
     /// Whether ranks of some of these worlds run the entry.
     pub fn runs(self, entry: &str, worlds: &[u32]) -> bool {
+        let way = self
+            .transport
+            .map_or_else(String::new, |way| way.to_string());
         match self.op {
-            Op::Gather => entry == format!("sf_gather_{}", self.transport),
+            Op::Attention => entry.starts_with("sf_attention_"),
+            Op::Clock => entry == "sf_clock",
+            Op::Gather => entry == format!("sf_gather_{way}"),
             Op::Reduce => {
-                let stem = format!("sf_reduce_{}_", self.transport);
+                let stem = format!("sf_reduce_{way}_");
                 let unrolled = |world: u32| [2, 4, 16].into_iter().find(|&most| world <= most);
                 let sources = entry
                     .strip_prefix(&stem)
@@ -80,6 +132,8 @@ impl fmt::Display for Op {
         f.write_str(match self {
             Self::Gather => "gather",
             Self::Reduce => "reduce",
+            Self::Attention => "attention",
+            Self::Clock => "clock",
         })
     }
 }
@@ -95,7 +149,10 @@ impl fmt::Display for Way {
 
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.op, self.transport)
+        match self.transport {
+            Some(way) => write!(f, "{} {way}", self.op),
+            None => self.op.fmt(f),
+        }
     }
 }
 
@@ -104,11 +161,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shipped_entry_of_a_collective_is_run_by_one_pair() {
+    fn every_shipped_entry_is_run_by_one_pair() {
         let pairs = Pair::chosen(None, None);
-        assert_eq!(pairs.len(), 4);
-        for image in ["gather", "reduce"] {
-            let image = slabfence_ptx::image(image).expect("a shipped image");
+        assert_eq!(pairs.len(), 6);
+        for image in slabfence_ptx::Image::all() {
             for entry in image.entries {
                 let by = |worlds: &[u32]| pairs.iter().filter(|p| p.runs(entry, worlds)).count();
                 assert_eq!(by(&[2, 3, 4, 8]), 1, "{entry}");
@@ -118,5 +174,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_transport_means_the_collectives_unless_another_operation_is_named() {
+        let ops = |op, way| -> Vec<Op> { Pair::chosen(op, way).iter().map(|p| p.op).collect() };
+        assert_eq!(ops(None, Some(Way::Pull)), [Op::Gather, Op::Reduce]);
+        let attention = Some(Op::Attention);
+        assert_eq!(ops(attention, Some(Way::Pull)), [Op::Attention]);
+        assert_eq!(ops(attention, None), [Op::Attention]);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::num::NonZero;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -10,9 +9,11 @@ use std::time::Instant;
 
 use super::case::{self, Outcome};
 use super::finding::Found;
-use super::kernels::Pair;
+use super::kernels::{Pair, Way};
+use super::local::{Scene, scenes};
 use super::report::{Line, Report, Subject};
 use super::scenario::{Scenario, scenarios};
+use super::settings::Settings;
 use crate::failure::Failure;
 
 /// Machines that live at once; a process has places for eight.
@@ -20,65 +21,91 @@ const MOST_THREADS: usize = 4;
 /// Cases with a finding after which a pair is given up: more of them tell little more.
 const MOST_BAD: usize = 3;
 
+/// What has a machine of its own.
+enum Case {
+    /// A scenario of a collective for ranks of a world.
+    Ranks(Way, u32, Scenario),
+    /// A scene of one rank.
+    One(Scene),
+}
+
+impl Case {
+    fn all(pair: Pair, worlds: &[u32]) -> Vec<Self> {
+        let (Some(op), Some(way)) = (pair.op.collective(), pair.transport) else {
+            return scenes(pair.op).into_iter().map(Self::One).collect();
+        };
+        let of = |&world: &u32| {
+            let all = scenarios(op, world).into_iter();
+            all.map(move |scenario| Self::Ranks(way, world, scenario))
+        };
+        worlds.iter().flat_map(of).collect()
+    }
+
+    fn world(&self) -> u32 {
+        match self {
+            Self::Ranks(_, world, _) => *world,
+            Self::One(_) => 1,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Ranks(_, _, scenario) => scenario.name,
+            Self::One(scene) => scene.name(),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        matches!(self, Self::Ranks(_, _, scenario) if scenario.is_long())
+    }
+
+    fn run(&self, settings: &Settings) -> Result<Outcome, Failure> {
+        match self {
+            Self::Ranks(way, world, scenario) => case::run(*way, *world, scenario, settings),
+            Self::One(scene) => case::run_alone(*scene, settings),
+        }
+    }
+}
+
 /// Runs the matrix.
-pub fn run(
-    pairs: &[Pair],
-    worlds: &[u32],
-    seeds: &[u64],
-    ptx: Option<&Path>,
-    text: Option<&str>,
-) -> Result<Report, Failure> {
+pub fn run(pairs: &[Pair], worlds: &[u32], settings: &Settings) -> Result<Report, Failure> {
     let mut lines = Vec::new();
     for &pair in pairs {
-        lines.push(line(pair, worlds, seeds, ptx, text)?);
+        lines.push(line(pair, pair.worlds(worlds), settings)?);
     }
-    Ok(Report::new(seeds, lines))
+    Ok(Report::new(&settings.seeds, lines))
 }
 
 /// One pair.
-fn line(
-    pair: Pair,
-    worlds: &[u32],
-    seeds: &[u64],
-    ptx: Option<&Path>,
-    text: Option<&str>,
-) -> Result<Line, Failure> {
+fn line(pair: Pair, worlds: &[u32], settings: &Settings) -> Result<Line, Failure> {
     let begin = Instant::now();
-    let cases: Vec<(u32, Scenario)> = worlds
-        .iter()
-        .flat_map(|&world| {
-            scenarios(pair.op, world)
-                .into_iter()
-                .map(move |s| (world, s))
-        })
-        .collect();
+    let cases = Case::all(pair, worlds);
     // What is broken shows in the smallest world, in the plainest scenario. In the others those that take longest come
     // first, so that no thread is alone with one at the end.
     let mut order: Vec<usize> = (0..cases.len()).collect();
     order.sort_by_key(|&at| {
-        let (world, scenario) = &cases[at];
-        let first = Some(world) == worlds.first();
+        let world = cases[at].world();
+        let first = Some(&world) == worlds.first();
         (
-            worlds.iter().position(|of| of == world),
-            !first && !scenario.is_long(),
+            worlds.iter().position(|&of| of == world),
+            !first && !cases[at].is_long(),
         )
     });
-    let run = |(world, scenario): &(u32, Scenario)| case::run(pair, *world, scenario, seeds, text);
-    let outcomes = spread(pair, &cases, &order, run);
+    let outcomes = spread(pair, &cases, &order, |case: &Case| case.run(settings));
     let mut line = Line::new(Subject::Pair(pair), worlds);
-    for ((world, scenario), outcome) in cases.iter().zip(outcomes) {
+    for (case, outcome) in cases.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
             line.left_out += 1;
             continue;
         };
         let Outcome { runs, bad } = outcome.map_err(|failure| {
-            let place = format!("{pair}, world {world}, {}", scenario.name);
+            let place = format!("{pair}, world {}, {}", case.world(), case.name());
             failure.at(&place)
         })?;
         line.cases += 1;
         line.runs += runs;
         for found in bad.iter().flat_map(Found::of) {
-            line.add(*world, scenario.name, found, ptx);
+            line.add(case.world(), case.name(), found, settings);
         }
     }
     line.seconds = begin.elapsed().as_secs_f64();

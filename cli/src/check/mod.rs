@@ -4,17 +4,20 @@ mod case;
 mod finding;
 mod foreign;
 mod kernels;
+mod local;
 mod matrix;
 mod replace;
 mod report;
 mod scenario;
 mod seat;
+mod settings;
 
 use std::path::PathBuf;
 
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use kernels::{Op, Pair, Way};
 use report::Report;
+use settings::Settings;
 
 use crate::failure::Failure;
 
@@ -24,19 +27,19 @@ const WORLDS: [u32; 4] = [2, 3, 4, 8];
 /// Runs kernels on the emulated machine under seeded schedules, and finds races, stale words, memory that is not theirs,
 /// deadlocks and wrong results.
 ///
-/// Runs the shipped collectives in every scenario of docs/checker.md. Ends with 0 if nothing is found, with 1 if something
+/// Runs the shipped kernels in every scenario of docs/checker.md. Ends with 0 if nothing is found, with 1 if something
 /// is, and with 2 on wrong use.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
-    /// Which collective.
+    /// Which operation.
     #[arg(long, default_value = "all", value_parser = or_all::<Op>(), value_name = "NAME")]
     pub op: Choice<Op>,
 
-    /// Which transport.
+    /// Which transport. Operations of one rank have none and are run if none is chosen, or if they are named.
     #[arg(long, default_value = "all", value_parser = or_all::<Way>(), value_name = "NAME")]
     pub transport: Choice<Way>,
 
-    /// How many ranks; all of 2, 3, 4 and 8 if not given.
+    /// How many ranks collectives have; all of 2, 3, 4 and 8 if not given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=16))]
     pub world: Option<u32>,
 
@@ -51,6 +54,15 @@ pub struct CheckArgs {
     /// A PTX file whose entries take the place of shipped ones of the same name.
     #[arg(long, value_name = "FILE")]
     pub ptx: Option<PathBuf>,
+
+    /// Does without the assumption that a kernel begins behind what ended before it, as seen from any device
+    /// (docs/memory-model.md).
+    #[arg(long)]
+    pub without_kernel_boundary: bool,
+
+    /// Most CTAs that a device has resident at once; as many as it has room for if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub resident: Option<u32>,
 
     /// A file that says what kernels of others do on which ranks (docs/checker.md); it is run in place of the collectives.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["op", "transport", "world", "ptx"])]
@@ -80,22 +92,22 @@ pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
         Some(seed) => vec![seed],
         None => (0..args.seeds).collect(),
     };
+    let mut settings = Settings {
+        seeds,
+        ptx: None,
+        kernel_boundary: !args.without_kernel_boundary,
+        resident: args.resident,
+    };
     if let Some(path) = &args.scenario {
-        return foreign::run(path, &seeds);
+        return foreign::run(path, &settings);
     }
     let pairs = Pair::chosen(args.op.0, args.transport.0);
     let worlds = args
         .world
         .map_or_else(|| WORLDS.to_vec(), |world| vec![world]);
-    let text = match &args.ptx {
-        Some(path) => Some(replace::read(path, &pairs, &worlds)?),
-        None => None,
-    };
-    matrix::run(
-        &pairs,
-        &worlds,
-        &seeds,
-        args.ptx.as_deref(),
-        text.as_deref(),
-    )
+    if let Some(path) = &args.ptx {
+        let text = replace::read(path, &pairs, &worlds)?;
+        settings.ptx = Some((path.clone(), text));
+    }
+    matrix::run(&pairs, &worlds, &settings)
 }

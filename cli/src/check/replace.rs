@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use slabfence_emu_ptx::Entry;
+
 use super::case;
 use super::kernels::Pair;
 use crate::failure::Failure;
@@ -18,6 +20,7 @@ pub fn read(path: &Path, pairs: &[Pair], worlds: &[u32]) -> Result<String, Failu
     let names = machine
         .replace_entries(&text)
         .map_err(|error| Failure::Use(format!("{shown}: {error}")))?;
+    fits(&text).map_err(|words| Failure::Use(format!("{shown}: {words}")))?;
     let runs = |name: &String| pairs.iter().any(|pair| pair.runs(name, worlds));
     match names.iter().any(runs) {
         true => Ok(text),
@@ -26,6 +29,50 @@ pub fn read(path: &Path, pairs: &[Pair], worlds: &[u32]) -> Result<String, Failu
             "{shown}: it defines no entry that is run here, only {}",
             names.join(", ")
         ))),
+    }
+}
+
+/// Makes sure that entries of the same name take the same parameters: the library launches what is shipped.
+fn fits(text: &str) -> Result<(), String> {
+    let parse = |text: &str| slabfence_emu_ptx::parse(text).map_err(|error| error.to_string());
+    let ours = parse(text)?.entries;
+    for image in slabfence_ptx::Image::all() {
+        let known = |entry: &&Entry| image.entries.contains(&entry.name.as_str());
+        if !ours.iter().any(|entry| known(&entry)) {
+            continue;
+        }
+        let shipped = parse(image.ptx)?.entries;
+        for entry in ours.iter().filter(known) {
+            let same_name = |shipped: &&Entry| shipped.name == entry.name;
+            let Some(shipped) = shipped.iter().find(same_name) else {
+                continue;
+            };
+            if places(entry) != places(shipped) {
+                return Err(format!(
+                    "line {}: entry `{}` has parameters of {}, the shipped one of {}",
+                    entry.line,
+                    entry.name,
+                    sizes(entry),
+                    sizes(shipped)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Offset and size of each parameter.
+fn places(entry: &Entry) -> Vec<(u32, u32)> {
+    let params = entry.params.iter();
+    params.map(|param| (param.offset, param.size)).collect()
+}
+
+/// The same for a human.
+fn sizes(entry: &Entry) -> String {
+    let sizes: Vec<String> = entry.params.iter().map(|p| p.size.to_string()).collect();
+    match sizes.is_empty() {
+        true => "0 bytes".to_owned(),
+        false => format!("{} bytes", sizes.join(" + ")),
     }
 }
 

@@ -1,12 +1,13 @@
 //! What `slabfence check` prints.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::finding::Found;
 use super::kernels::Pair;
+use super::settings::Settings;
 
 /// Version of the JSON object.
 const SCHEMA: u32 = 1;
@@ -25,7 +26,7 @@ pub struct Report {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Subject {
-    /// A collective by a transport.
+    /// A collective by a transport, or an operation of one rank.
     Pair(Pair),
     /// A scenario file.
     File {
@@ -93,24 +94,18 @@ impl Line {
     }
 
     /// Takes a finding in; the same again only counts.
-    pub fn add(&mut self, world: u32, scenario: &'static str, found: Found, ptx: Option<&Path>) {
+    pub fn add(&mut self, world: u32, scenario: &'static str, found: Found, settings: &Settings) {
         if let Some(known) = self.findings.iter_mut().find(|e| e.found.is_like(&found)) {
             known.cases += 1;
             return;
         }
         let seed = found.seed;
-        let mut replay = match &self.subject {
-            Subject::Pair(Pair { op, transport }) => format!(
-                "slabfence check --op {op} --transport {transport} --world {world} --seed {seed}"
-            ),
-            Subject::File { file } => format!(
-                "slabfence check --scenario {} --seed {seed}",
-                file.display()
-            ),
+        let replay = match &self.subject {
+            Subject::Pair(pair) => pair.arguments(world),
+            Subject::File { file } => format!("--scenario {}", file.display()),
         };
-        if let Some(ptx) = ptx {
-            replay += &format!(" --ptx {}", ptx.display());
-        }
+        let more = settings.arguments();
+        let replay = format!("slabfence check {replay} --seed {seed}{more}");
         self.findings.push(Entry {
             world,
             scenario,

@@ -5,7 +5,7 @@ use slabfence::layout::DType;
 use slabfence_tests::arithmetic::narrow;
 use slabfence_tests::shape::{Kind, Place, Shape, Source, nan, number};
 
-use super::kernels::Op;
+use super::kernels::Collective;
 
 /// Elements of the longest row of a gather, and of a reduce-scatter.
 pub const ROWS: (u32, u32) = (256, 128);
@@ -112,39 +112,39 @@ fn share(place: Place) -> f32 {
 }
 
 /// A collective of one CTA, in the element type of this number.
-fn small(op: Op, number: usize) -> Shape {
+fn small(op: Collective, number: usize) -> Shape {
     match op {
-        Op::Gather => {
+        Collective::Gather => {
             let dtype = [DType::Bf16, DType::F8E4M3, DType::F32][number % 3];
             Shape::gather(dtype, 2, 1, 16)
         }
-        Op::Reduce => {
+        Collective::Reduce => {
             let dtype = [DType::Bf16, DType::F16, DType::F32][number % 3];
             Shape::reduce(dtype, 2, 1, 16)
         }
     }
 }
 
-/// A collective of two CTAs.
-fn large(op: Op) -> Shape {
+/// A collective of several CTAs.
+fn large(op: Collective) -> Shape {
     match op {
-        Op::Gather => Shape::gather(DType::F32, BATCH, 1, ROWS.0),
-        Op::Reduce => Shape::reduce(DType::F32, BATCH, 1, ROWS.1),
+        Collective::Gather => Shape::gather(DType::F32, BATCH, 1, ROWS.0),
+        Collective::Reduce => Shape::reduce(DType::F32, BATCH, 1, ROWS.1),
     }
 }
 
-fn sorts(op: Op, count: usize) -> Vec<Shape> {
+fn sorts(op: Collective, count: usize) -> Vec<Shape> {
     (0..count).map(|number| small(op, number)).collect()
 }
 
-fn special(op: Op) -> Vec<Shape> {
+fn special(op: Collective) -> Vec<Shape> {
     let with = |shape: Shape| match op {
-        Op::Gather => Shape {
+        Collective::Gather => Shape {
             source: Source::NANS,
             ..shape
         },
         // In base 2 the differences of these log-sum-exps are exact.
-        Op::Reduce => Shape {
+        Collective::Reduce => Shape {
             kind: Kind::Reduce(
                 LseBase::Two,
                 Layout::HeadMajor { capacity: 3 },
@@ -204,7 +204,7 @@ fn poison(world: u32) -> Vec<Phase> {
 }
 
 /// All scenarios of a collective for ranks of this world.
-pub fn scenarios(op: Op, world: u32) -> Vec<Scenario> {
+pub fn scenarios(op: Collective, world: u32) -> Vec<Scenario> {
     let one = |name, floor, shapes, phases| Scenario {
         name,
         floor,

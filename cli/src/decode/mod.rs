@@ -10,7 +10,7 @@ mod memory;
 mod model;
 mod output;
 mod rank;
-mod reference;
+pub mod reference;
 mod report;
 mod setup;
 mod shard;

@@ -6,17 +6,24 @@ use super::workload::{Cache, Layer, Workload};
 
 /// Attention output and log-sum-exp of one query over some keys.
 #[derive(Debug, Clone, PartialEq)]
-struct Partial {
-    output: Vec<f64>,
-    lse: f64,
+pub struct Partial {
+    /// The output row.
+    pub output: Vec<f64>,
+    /// Log-sum-exp of the scaled scores, natural; minus infinity for no keys.
+    pub lse: f64,
 }
 
 /// One head's keys or values as numbers.
-struct Rows<'a> {
-    numbers: &'a [f64],
-    stride: usize,
-    offset: usize,
-    dim: usize,
+#[derive(Debug)]
+pub struct Rows<'a> {
+    /// All of them.
+    pub numbers: &'a [f64],
+    /// From one key to the next.
+    pub stride: usize,
+    /// Of the first key's row.
+    pub offset: usize,
+    /// Elements of a row.
+    pub dim: usize,
 }
 
 impl Rows<'_> {
@@ -26,7 +33,8 @@ impl Rows<'_> {
     }
 }
 
-fn attend(query: &[f64], keys: &Rows, values: &Rows, over: &[usize], scale: f64) -> Partial {
+/// Attention of one query over the keys `over`.
+pub fn attend(query: &[f64], keys: &Rows, values: &Rows, over: &[usize], scale: f64) -> Partial {
     let dot = |row: &[f64]| -> f64 { query.iter().zip(row).map(|(a, b)| a * b).sum() };
     let scores: Vec<f64> = over.iter().map(|&key| scale * dot(keys.row(key))).collect();
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);

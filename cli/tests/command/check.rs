@@ -55,7 +55,7 @@ fn the_shipped_kernels_are_clean_in_every_scenario() {
 }
 
 #[test]
-fn a_choice_of_all_checks_both_collectives_by_both_transports() {
+fn a_choice_of_all_checks_every_kernel_and_both_transports() {
     let run = Run::with(&["check", "--world", "2", "--seed", "7"]);
     assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
     let lines: Vec<&str> = run.out.lines().collect();
@@ -70,7 +70,13 @@ fn a_choice_of_all_checks_both_collectives_by_both_transports() {
         );
         assert!(line.contains("9 scenarios, 10 runs"), "{line}");
     }
-    assert_eq!(lines[4..], ["clean"]);
+    for (line, name) in lines[4..].iter().zip(["attention", "clock"]) {
+        assert!(
+            line.starts_with(name) && line.contains("ranks 1:") && line.ends_with(": clean"),
+            "{line}"
+        );
+    }
+    assert_eq!(lines[6..], ["clean"]);
 }
 
 #[test]
@@ -238,6 +244,19 @@ fn ptx_that_is_not_accepted_is_refused_with_its_place() {
             "the PTX text is not accepted: line {line}: `ldd.acquire.sys.global.u64`: opcode `ldd` is not supported"
         ),
     );
+    let entry = ".param .align 8 .b8 sf_gather_push_param_0[1656]";
+    let line = 1 + shipped_gather()
+        .lines()
+        .position(|line| line.contains(".visible .entry sf_gather_push"))
+        .expect("the entry");
+    assert_eq!(shipped_gather().matches(entry).count(), 1);
+    refused(
+        "check-parameters",
+        &shipped_gather().replace(entry, &entry.replace("1656", "1664")),
+        &format!(
+            "line {line}: entry `sf_gather_push` has parameters of 1664 bytes, the shipped one of 1656 bytes"
+        ),
+    );
     let other =
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry other()\n{\n\tret;\n}\n";
     refused(
@@ -260,6 +279,7 @@ fn wrong_use_is_refused() {
         &["check", "--world", "1"],
         &["check", "--world", "17"],
         &["check", "--seeds", "0"],
+        &["check", "--resident", "0"],
         &["check", "--seeds", "2", "--seed", "1"],
         &["check", "--ptx", "/nonexistent/k.ptx"],
     ] {

@@ -3,6 +3,8 @@
 mod bad_input;
 mod bench;
 mod check;
+mod check_alone;
+mod check_assumptions;
 mod decode;
 mod dump;
 mod embed;

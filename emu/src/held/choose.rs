@@ -1,6 +1,6 @@
 //! Policies: who goes on next, and for how long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::crew::{Agent, Role};
 use super::name::Name;
@@ -70,20 +70,20 @@ pub(super) enum Chooser {
     Priorities {
         random: Random,
         priorities: BTreeMap<Name, u64>,
-        changes: BTreeSet<u64>,
-        choices: u64,
+        /// Instructions of the run at which the highest loses its priority, the next one last.
+        changes: Vec<u64>,
         /// What the next one that loses its priority gets.
         lowest: u64,
     },
 }
 
 impl Chooser {
-    /// The choices of a seed. `length` is about how many choices a run takes.
+    /// The choices of a seed. `length` is about how many instructions a run takes.
     pub(super) fn new(policy: Policy, seed: u64, length: u64) -> Chooser {
         let mut random = Random::new(seed);
-        match policy {
+        match policy.of(seed) {
             Policy::RoundRobin => Chooser::RoundRobin { last: None },
-            Policy::Random => Chooser::Random {
+            Policy::Random | Policy::Mixed { .. } => Chooser::Random {
                 random,
                 stalls: Vec::new(),
                 free: Vec::new(),
@@ -91,12 +91,12 @@ impl Chooser {
             },
             Policy::Priorities { changes } => {
                 let place = |_| random.below(length as usize) as u64;
-                let changes = (0..changes).map(place).collect();
+                let mut changes: Vec<u64> = (0..changes).map(place).collect();
+                changes.sort_unstable_by(|one, other| other.cmp(one));
                 Chooser::Priorities {
                     random,
                     priorities: BTreeMap::new(),
                     changes,
-                    choices: 0,
                     lowest: u64::from(u32::MAX),
                 }
             }
@@ -104,12 +104,13 @@ impl Chooser {
     }
 
     /// Chooses one of those that are ready (at least one, in canonical order), or now and then of those that poll.
-    /// `changed` is whether these are others than at the last choice.
+    /// `changed` is whether these are others than at the last choice; `executed`, how many instructions lie behind.
     pub(super) fn choose(
         &mut self,
         ready: &[Agent],
         polling: &[Agent],
         mut changed: bool,
+        executed: u64,
     ) -> Choice {
         match self {
             Chooser::RoundRobin { last } => {
@@ -172,7 +173,6 @@ impl Chooser {
                 random,
                 priorities,
                 changes,
-                choices,
                 lowest,
             } => {
                 for agent in ready {
@@ -184,12 +184,11 @@ impl Chooser {
                     highest.unwrap_or(&ready[0]).name
                 };
                 let mut name = first(priorities);
-                if changes.contains(choices) {
+                while changes.pop_if(|at| *at <= executed).is_some() {
                     *lowest -= 1;
                     priorities.insert(name, *lowest);
                     name = first(priorities);
                 }
-                *choices += 1;
                 Choice::once(name, 1 + random.below(16) as u32)
             }
         }
@@ -219,7 +218,7 @@ mod tests {
     fn names(policy: Policy, seed: u64, ready: &[Agent], count: usize) -> Vec<Name> {
         let mut chooser = Chooser::new(policy, seed, count as u64);
         (0..count)
-            .map(|at| chooser.choose(ready, &[], at == 0).name)
+            .map(|at| chooser.choose(ready, &[], at == 0, at as u64).name)
             .collect()
     }
 
@@ -254,7 +253,7 @@ mod tests {
             let mut kept = turns.clone();
             kept.dedup();
             assert!(kept.len() <= 3, "seed {seed}: {kept:?}");
-            let distinct: BTreeSet<_> = kept.iter().collect();
+            let distinct: std::collections::BTreeSet<_> = kept.iter().collect();
             assert_eq!(
                 distinct.len(),
                 kept.len(),
@@ -268,7 +267,7 @@ mod tests {
         let (ready, polling) = (warps(1, 2), warps(2, 1));
         let mut chooser = Chooser::new(Policy::Random, 5, 0);
         let choices: Vec<Choice> = (0..2000)
-            .map(|at| chooser.choose(&ready, &polling, at == 0))
+            .map(|at| chooser.choose(&ready, &polling, at == 0, 0))
             .collect();
         let spins = choices
             .iter()

@@ -28,14 +28,8 @@ pub(super) enum Stop {
 }
 
 impl Stage {
-    /// Runs until the end or a host function. `choices` counts.
-    pub(super) fn drive(
-        &mut self,
-        chooser: &mut Chooser,
-        plan: &Plan,
-        state: &mut State,
-        choices: &mut u64,
-    ) -> Stop {
+    /// Runs until the end or a host function.
+    pub(super) fn drive(&mut self, chooser: &mut Chooser, plan: &Plan, state: &mut State) -> Stop {
         let mut did = self.open(state).unwrap_or(Did::Moved);
         let (mut ready, mut polling) = (Vec::<Agent>::new(), Vec::<Agent>::new());
         // Most choices leave everybody as they are.
@@ -70,8 +64,7 @@ impl Stage {
                 };
                 continue;
             }
-            *choices += 1;
-            let choice = chooser.choose(&ready, &polling, changed);
+            let choice = chooser.choose(&ready, &polling, changed, self.executed);
             for _ in 0..choice.turns {
                 did = self.advance(choice.name, choice.fuel, state);
                 if !matches!(did, Did::Polled) {

@@ -87,16 +87,17 @@ impl Held<'_> {
         let mut traces = BTreeSet::new();
         let mut length = None;
         for seed in seeds {
-            if let Policy::Priorities { .. } = plan.policy
+            if let Policy::Priorities { .. } = plan.policy.of(seed)
                 && length.is_none()
             {
                 let even = Plan {
                     policy: Policy::RoundRobin,
+                    detect: false,
                     ..plan.clone()
                 };
-                length = Some(running.run(&even, seed, 0)?.1);
+                length = Some(running.run(&even, seed, 0)?.executed);
             }
-            let (mut run, _) = running.run(plan, seed, length.unwrap_or(0))?;
+            let mut run = running.run(plan, seed, length.unwrap_or(0))?;
             found.runs += 1;
             traces.insert(run.trace);
             if run.end == End::Complete {

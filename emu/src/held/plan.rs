@@ -8,12 +8,29 @@ pub enum Policy {
     /// Anybody, a few instructions at a time. Now and then a device, a block or a warp is stalled: for a while, or until
     /// nobody else can go on.
     Random,
-    /// Every warp has a priority, and the highest goes on; at this many places of the run it loses its priority to all
+    /// Every warp has a priority, and the highest goes on; at this many instructions of the run it loses its priority to all
     /// others (probabilistic concurrency testing). Finds with a known probability what needs so many reorderings.
     Priorities {
         /// Places at which priorities change.
         changes: u32,
     },
+    /// As [`Priorities`](Self::Priorities) for seeds that are one above a multiple of three, as [`Random`](Self::Random)
+    /// for all others.
+    Mixed {
+        /// Places at which priorities change.
+        changes: u32,
+    },
+}
+
+impl Policy {
+    /// The policy of a seed, which is not `Mixed`.
+    pub(super) fn of(self, seed: u64) -> Policy {
+        match self {
+            Policy::Mixed { changes } if seed % 3 == 1 => Policy::Priorities { changes },
+            Policy::Mixed { .. } => Policy::Random,
+            policy => policy,
+        }
+    }
 }
 
 /// What happens when nobody can go on but by the passing of time.

@@ -135,19 +135,13 @@ impl<'a> Running<'a> {
         Ok(Stage::new(ops, names, floor, watch, draw, plan.tick))
     }
 
-    /// Makes a run; gives it, and how many choices there were.
-    pub(super) fn run(
-        &mut self,
-        plan: &Plan,
-        seed: u64,
-        length: u64,
-    ) -> Result<(Run, u64), HeldError> {
+    /// Makes a run. `length` is about how many instructions it takes.
+    pub(super) fn run(&mut self, plan: &Plan, seed: u64, length: u64) -> Result<Run, HeldError> {
         let draw = plan.draws().then(|| Random::new(seed ^ DISPATCH));
         let mut stage = self.stage(plan, draw, false)?;
         let mut chooser = Chooser::new(plan.policy, seed, length);
-        let mut choices = 0;
         let end = loop {
-            match stage.drive(&mut chooser, plan, self.state(), &mut choices) {
+            match stage.drive(&mut chooser, plan, self.state()) {
                 Stop::End(end) => break end,
                 Stop::Call(callback, op) => {
                     self.let_go();
@@ -159,7 +153,7 @@ impl<'a> Running<'a> {
             }
         };
         self.left(&stage, &end);
-        Ok((stage.report(seed, end), choices))
+        Ok(stage.report(seed, end))
     }
 
     /// Remembers how a run left the operations.

@@ -10,14 +10,15 @@ use std::time::Instant;
 
 use super::finding::Found;
 use super::report::{Line, Report, Subject};
+use super::settings::Settings;
 use crate::failure::Failure;
 
 /// Runs a scenario file.
-pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
+pub fn run(path: &Path, settings: &Settings) -> Result<Report, Failure> {
     let plan = plan::Plan::read(path)?;
     let begin = Instant::now();
     let played =
-        play::run(&plan, seeds).map_err(|failure| failure.at(&path.display().to_string()))?;
+        play::run(&plan, settings).map_err(|failure| failure.at(&path.display().to_string()))?;
     let subject = Subject::File {
         file: path.to_owned(),
     };
@@ -25,8 +26,8 @@ pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
     line.cases = 1;
     line.runs = played.runs;
     for found in played.bad.iter().flat_map(Found::of) {
-        line.add(plan.ranks, "scenario", found, None);
+        line.add(plan.ranks, "scenario", found, settings);
     }
     line.seconds = begin.elapsed().as_secs_f64();
-    Ok(Report::new(seeds, vec![line]))
+    Ok(Report::new(&settings.seeds, vec![line]))
 }

@@ -10,7 +10,8 @@ use slabfence_emu::held::Run;
 
 use super::memory::{Memory, check};
 use super::plan::{Capture, Grid, Plan, Task, Work};
-use crate::check::case::{self, PLAN};
+use crate::check::case;
+use crate::check::settings::Settings;
 use crate::failure::Failure;
 
 /// What came of it.
@@ -33,8 +34,8 @@ struct Stage<'a> {
     graphs: Vec<(Graph, GraphExec)>,
 }
 
-/// Runs a plan by these seeds.
-pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
+/// Runs a plan by all seeds.
+pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     let (machine, driver) = case::machine(plan.ranks)?;
     let devices = (0..plan.ranks).map(|rank| Device::open(&driver, rank));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;
@@ -81,7 +82,7 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
             }
         })
     };
-    let explored = held.explore(&PLAN, seeds.iter().copied(), look);
+    let explored = held.explore(&settings.plan(), settings.seeds.iter().copied(), look);
     let explored = explored.map_err(held_error)?;
     Ok(Played {
         runs: explored.runs,
