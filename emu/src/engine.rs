@@ -135,7 +135,10 @@ impl Engine {
         let Some(op) = self.ops.get(id) else { return };
         let device = op.device;
         match op.work.clone() {
-            Work::Kernel(launch) => return self.residency.admit(id, device, launch),
+            Work::Kernel(launch, taken) => {
+                let stale = world.memory.stale(&taken);
+                return self.residency.admit(id, device, launch, stale);
+            }
             Work::Host(callback) => return self.calls.push_back((callback, Some(id))),
             Work::Retire(exec) => self.calls.extend(
                 world

@@ -11,6 +11,7 @@ use crate::event::Recorded;
 use crate::handle::{Kind, Table};
 use crate::machine::State;
 use crate::operations::{OpId, Source, Work};
+use crate::taken::Taken;
 use crate::user_object::UserObjects;
 
 /// A kernel with its launch.
@@ -22,6 +23,8 @@ pub(crate) struct KernelTask {
     pub(crate) device: u32,
     /// Geometry and parameters, copied when the task was made.
     pub(crate) launch: Arc<Launch>,
+    /// The addresses in its parameters when the task was made.
+    pub(crate) taken: Taken,
     /// Whether all blocks must be resident at once.
     pub(crate) cooperative: bool,
 }
@@ -57,7 +60,7 @@ impl Task {
     /// The operation that does it.
     pub(crate) fn work(self) -> Work {
         match self {
-            Task::Kernel(kernel) => Work::Kernel(kernel.launch),
+            Task::Kernel(kernel) => Work::Kernel(kernel.launch, kernel.taken),
             Task::Copy {
                 to,
                 from,

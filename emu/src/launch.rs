@@ -86,6 +86,7 @@ impl State {
         Ok(KernelTask {
             function,
             device: on,
+            taken: self.memory.take(&launch.params),
             launch: Arc::new(launch),
             cooperative,
         })

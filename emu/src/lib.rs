@@ -34,12 +34,14 @@ mod runner;
 mod settings;
 mod slots;
 mod stream;
+mod taken;
 mod task;
 mod translation;
 mod user_object;
 mod va;
 mod vmm;
 mod world;
+mod written;
 
 #[doc(hidden)]
 pub use ffi::entry;

@@ -263,7 +263,8 @@ impl Machine {
         crate::ffi::table(self.lease.index()).map(|table| table.keeping(self.lease.clone()))
     }
 
-    /// Faults of kernels and copies in words, oldest first.
+    /// Faults of kernels and copies in words, oldest first. So are kernels that went on, but by an address that their
+    /// parameters hold since other memory was there (a graph's that memory was unmapped under).
     pub fn faults(&self) -> Vec<String> {
         self.shared.lock().faults.clone()
     }
@@ -292,6 +293,12 @@ impl Machine {
     pub fn replace_entries(&self, ptx: &str) -> Result<Vec<String>, MachineError> {
         let replaced = self.shared.lock().replace_entries(ptx);
         replaced.map_err(MachineError::Text)
+    }
+
+    /// Calls `len` bytes of the machine's memory by a name, in what held runs find and say. It counts for runs of a held phase
+    /// that begins later.
+    pub fn call(&self, address: u64, len: u64, name: &str) {
+        self.shared.lock().memory.call(address, len, name);
     }
 
     /// What the library announced about an address.

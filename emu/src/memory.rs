@@ -1,6 +1,7 @@
 //! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory, module globals.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use slabfence_sys::{RangeKind, RangeNote};
 
@@ -8,6 +9,7 @@ use crate::code::{Code, Status};
 use crate::host;
 use crate::va::{AddressMap, Kind, PAGE, Range};
 use crate::vmm::Physical;
+use crate::written::{Piece, Written};
 
 /// Everything of a machine that is memory.
 pub(crate) struct Memory {
@@ -25,8 +27,12 @@ pub(crate) struct Memory {
     pub(crate) granularity: u64,
     /// Allocations that an operation will free.
     leaving: BTreeSet<u64>,
-    /// Ranges that the library named through its private entry, by base.
-    announced: BTreeMap<u64, RangeNote>,
+    /// Ranges that the library named through its private entry, by base, and since when.
+    announced: BTreeMap<u64, (RangeNote, u64)>,
+    /// What the host calls ranges, by base: bytes and name.
+    named: BTreeMap<u64, (u64, Arc<str>)>,
+    /// What copies and fills have written.
+    pub(crate) written: BTreeMap<Piece, Written>,
 }
 
 impl Memory {
@@ -45,6 +51,8 @@ impl Memory {
             granularity,
             leaving: BTreeSet::new(),
             announced: BTreeMap::new(),
+            named: BTreeMap::new(),
+            written: BTreeMap::new(),
         })
     }
 
@@ -84,6 +92,7 @@ impl Memory {
             read: own,
             write: own,
             id: 0,
+            stored: Default::default(),
         });
         Ok(base)
     }
@@ -109,6 +118,7 @@ impl Memory {
             read: all,
             write: all,
             id: 0,
+            stored: Default::default(),
         });
         Ok(base)
     }
@@ -149,6 +159,7 @@ impl Memory {
             return Err(Code::INVALID_VALUE);
         };
         self.leaving.remove(&base);
+        self.written.remove(&Piece::Own(range.id));
         let whole = range.len.next_multiple_of(PAGE);
         if !kind.is_host() {
             self.used[range.device as usize] -= whole;
@@ -199,23 +210,54 @@ impl Memory {
             .checked_add(note.bytes)
             .filter(|_| note.bytes > 0)
             .ok_or(Code::INVALID_VALUE)?;
+        if self
+            .announced
+            .get(&note.base)
+            .is_some_and(|(old, _)| *old == note)
+        {
+            return Ok(());
+        }
         self.announced
-            .retain(|&base, old| base >= end || base + old.bytes <= note.base);
+            .retain(|&base, (old, _)| base >= end || base + old.bytes <= note.base);
+        let since = self.map.change();
         if note.kind != RangeKind::FORGET {
-            self.announced.insert(note.base, note);
+            self.announced.insert(note.base, (note, since));
         }
         Ok(())
     }
 
     /// What was announced about an address.
     pub(crate) fn announced_at(&self, address: u64) -> Option<RangeNote> {
-        let (_, note) = self.announced.range(..=address).next_back()?;
-        (address - note.base < note.bytes).then_some(*note)
+        Some(self.announcement(address)?.0)
+    }
+
+    /// Since which change an address is announced as what it is.
+    pub(crate) fn announced_since(&self, address: u64) -> Option<u64> {
+        Some(self.announcement(address)?.1)
+    }
+
+    fn announcement(&self, address: u64) -> Option<&(RangeNote, u64)> {
+        let (_, found) = self.announced.range(..=address).next_back()?;
+        (address - found.0.base < found.0.bytes).then_some(found)
     }
 
     /// Everything that is announced, by address.
     pub(crate) fn notes(&self) -> impl Iterator<Item = &RangeNote> {
-        self.announced.values()
+        self.announced.values().map(|(note, _)| note)
+    }
+
+    /// Calls a range by a name, in place of what overlapping ones were called.
+    pub(crate) fn call(&mut self, base: u64, len: u64, name: &str) {
+        let end = base.saturating_add(len);
+        self.named
+            .retain(|&start, (len, _)| start >= end || start.saturating_add(*len) <= base);
+        self.named.insert(base, (len, name.into()));
+    }
+
+    /// The ranges that have names: base, bytes and name.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, u64, &Arc<str>)> {
+        let names = self.named.iter();
+        names.map(|(&base, (len, name))| (base, *len, name))
     }
 
     /// How many announced ranges there are.

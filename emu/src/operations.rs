@@ -6,6 +6,7 @@ use std::sync::Arc;
 use slabfence_emu_exec::Launch;
 
 use crate::callback::Callback;
+use crate::taken::Taken;
 
 /// One operation, never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -25,8 +26,8 @@ pub(crate) enum Source {
 pub(crate) enum Work {
     /// Nothing: joins its dependencies.
     Marker,
-    /// Runs a grid.
-    Kernel(Arc<Launch>),
+    /// Runs a grid, with the addresses that its parameters held when they were taken.
+    Kernel(Arc<Launch>, Taken),
     /// Copies bytes. `checked` says which ends are memory of the machine (to, from).
     Copy {
         to: u64,

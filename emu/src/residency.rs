@@ -1,5 +1,6 @@
 //! Which blocks are resident on which multiprocessor, and whose turn it is.
 
+use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::host;
 use crate::occupancy::Room;
 use crate::operations::OpId;
 use crate::profile::Profile;
+use crate::taken::Stale;
 use crate::va::AddressMap;
 use crate::world::World;
 
@@ -24,6 +26,7 @@ struct Grid {
     op: OpId,
     device: u32,
     launch: Arc<Launch>,
+    stale: Arc<[Stale]>,
     block: Room,
     next: u64,
     total: u64,
@@ -36,6 +39,7 @@ struct Resident {
     device: u32,
     sm: usize,
     block: Room,
+    stale: Arc<[Stale]>,
     cta: Cta,
 }
 
@@ -90,8 +94,9 @@ impl Residency {
         }
     }
 
-    /// Takes in a grid; its blocks become resident as there is room, grids in the order in which they come.
-    pub(crate) fn admit(&mut self, op: OpId, device: u32, launch: Arc<Launch>) {
+    /// Takes in a grid; its blocks become resident as there is room, grids in the order in which they come. `stale` are
+    /// addresses that it should not have.
+    pub(crate) fn admit(&mut self, op: OpId, device: u32, launch: Arc<Launch>, stale: Vec<Stale>) {
         let block = Room::block(
             &launch.kernel,
             launch.threads() as u32,
@@ -102,6 +107,7 @@ impl Residency {
             op,
             device,
             launch,
+            stale: stale.into(),
             block,
             next: 0,
             total,
@@ -154,6 +160,7 @@ impl Residency {
                     device,
                     sm,
                     block,
+                    stale: grid.stale.clone(),
                     cta,
                 });
                 grid.next += 1;
@@ -188,9 +195,12 @@ impl Residency {
             if !resident.cta.runnable(warp) {
                 continue;
             }
+            let used = RefCell::new(Vec::new());
             let mut memory = View {
                 map: &world.memory.map,
                 device: resident.device,
+                stale: &resident.stale,
+                used: &used,
             };
             let mut env = Env {
                 memory: &mut memory,
@@ -201,6 +211,14 @@ impl Residency {
             };
             let step = resident.cta.step(warp, &mut env, FUEL);
             let did = env.executed;
+            let kernel = &resident.cta.launch().kernel;
+            for stale in used.into_inner() {
+                let words = stale_use(&stale, kernel.name(), resident.device, &world.memory.map);
+                if !world.faults.contains(&words) {
+                    log::error!("emulator: {words}");
+                    world.faults.push(words);
+                }
+            }
             self.clock += did;
             *executed += did;
             spent += did.max(1);
@@ -270,6 +288,18 @@ pub(crate) struct View<'a> {
     pub(crate) map: &'a AddressMap,
     /// The device.
     pub(crate) device: u32,
+    /// Addresses that the kernel should not have.
+    pub(crate) stale: &'a [Stale],
+    /// Those whose memory it used.
+    pub(crate) used: &'a RefCell<Vec<Stale>>,
+}
+
+/// The use of memory by an address that was taken when other memory was there, in words.
+fn stale_use(stale: &Stale, kernel: &str, device: u32, map: &AddressMap) -> String {
+    let (Stale { address, was }, there) = (stale, map.describe(device, stale.address, false));
+    format!(
+        "device {device}: `{kernel}` uses the address {address:#x}, which its parameters hold since {was} was there; now it is {there}"
+    )
 }
 
 impl GlobalMemory for View<'_> {
@@ -284,7 +314,18 @@ impl GlobalMemory for View<'_> {
         match (read, writable) {
             (false, _) => Err(MemoryFault::NoAccess),
             (true, false) if write => Err(MemoryFault::ReadOnly),
-            _ => Ok(host::region(range.base, range.len, writable)),
+            _ => {
+                let holds = |stale: &&Stale| stale.address.wrapping_sub(range.base) < range.len;
+                self.used
+                    .borrow_mut()
+                    .extend(self.stale.iter().filter(holds).cloned());
+                if write {
+                    range.stored.set(true);
+                }
+                // Warps keep what they are told: who would store is to ask again, until somebody has.
+                let writable = writable && range.stored.get();
+                Ok(host::region(range.base, range.len, writable))
+            }
         }
     }
 

@@ -50,6 +50,7 @@ pub(crate) fn perform(
                 Source::Address(from) => host::copy(to, *from, len),
                 Source::Bytes(bytes) => host::store(to, bytes),
             }
+            world.memory.wrote(to, len);
         }
         Work::Fill {
             to,
@@ -68,8 +69,9 @@ pub(crate) fn perform(
                 ));
             }
             host::fill(to, width, &element, count);
+            world.memory.wrote(to, len);
         }
-        Work::Marker | Work::Kernel(_) | Work::Host(_) | Work::Retire(_) => {}
+        Work::Marker | Work::Kernel(..) | Work::Host(_) | Work::Retire(_) => {}
     }
     Ok(())
 }

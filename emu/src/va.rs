@@ -1,5 +1,6 @@
 //! The machine's address space: which addresses are reserved, what is mapped where, and who may touch it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::host::Span;
@@ -58,12 +59,20 @@ pub(crate) struct Range {
     pub(crate) write: u32,
     /// Distinguishes this range from any other that had or will have the same address.
     pub(crate) id: u64,
+    /// Whether a kernel may have stored there.
+    pub(crate) stored: Cell<bool>,
 }
 
 impl Range {
     /// One past the last address.
     pub(crate) fn end(&self) -> u64 {
         self.base + self.len
+    }
+
+    /// What it is in words.
+    pub(crate) fn words(&self) -> String {
+        let (what, device, len) = (self.kind.words(), self.device, self.len);
+        format!("{what} of device {device}, {len} bytes")
     }
 
     fn allows(&self, device: u32, write: bool) -> bool {
@@ -135,8 +144,7 @@ impl AddressMap {
 
     /// Makes a range valid. It must not overlap another.
     pub(crate) fn insert(&mut self, mut range: Range) {
-        self.generation += 1;
-        range.id = self.generation;
+        range.id = self.change();
         self.ranges.insert(range.base, range);
     }
 
@@ -149,6 +157,23 @@ impl AddressMap {
         }
         self.removed.push_back(range.clone());
         Some(range)
+    }
+
+    /// The range of this [id](Range::id), if it was removed not long ago.
+    pub(crate) fn removed(&self, id: u64) -> Option<&Range> {
+        self.removed.iter().find(|range| range.id == id)
+    }
+
+    /// The last range that held an address and was removed, not long ago.
+    pub(crate) fn removed_at(&self, address: u64) -> Option<&Range> {
+        let held = |range: &&Range| address >= range.base && address < range.end();
+        self.removed.iter().rev().find(held)
+    }
+
+    /// A number for a change of what addresses mean, greater than all before.
+    pub(crate) fn change(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
     }
 
     /// The range that starts at `base`.
@@ -214,8 +239,7 @@ impl AddressMap {
             }
             return format!("{what} of device {owner} ({base:#x}, {len} bytes), offset {offset}");
         }
-        let held = |range: &&Range| address >= range.base && address < range.end();
-        if let Some(range) = self.removed.iter().rev().find(held) {
+        if let Some(range) = self.removed_at(address) {
             let (what, base, offset) = (range.kind.words(), range.base, address - range.base);
             return format!(
                 "freed or unmapped: was {what} of device {} at {base:#x}, offset {offset}",
@@ -259,6 +283,7 @@ mod tests {
             read: 1,
             write: 1,
             id: 0,
+            stored: Default::default(),
         }
     }
 

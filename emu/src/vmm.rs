@@ -6,6 +6,7 @@ use crate::code::{Code, Status};
 use crate::host;
 use crate::memory::Memory;
 use crate::va::{Kind, Range};
+use crate::written::Piece;
 
 /// One physical allocation. It lives while handles or mappings refer to it, and in other processes while they do.
 pub(crate) struct Physical {
@@ -14,6 +15,8 @@ pub(crate) struct Physical {
     len: u64,
     exportable: bool,
     imported: bool,
+    /// Whether it counts as written all over: others may write it, or a kernel did.
+    pub(crate) opaque: bool,
     handles: u32,
     mappings: u32,
 }
@@ -64,6 +67,7 @@ impl Memory {
             len,
             exportable,
             imported: false,
+            opaque: false,
             handles: 1,
             mappings: 0,
         }))
@@ -95,6 +99,7 @@ impl Memory {
         if !self.physical.get(&handle).is_some_and(unused) {
             return;
         }
+        self.written.remove(&Piece::Physical(handle));
         if let Some(physical) = self.physical.remove(&handle)
             && !physical.imported
         {
@@ -125,6 +130,7 @@ impl Memory {
         if !physical.exportable {
             return Err(Code::INVALID_VALUE);
         }
+        physical.opaque = true;
         host::duplicate(&physical.memory).map_err(|_| Code::OPERATING_SYSTEM)
     }
 
@@ -140,6 +146,7 @@ impl Memory {
             len,
             exportable: true,
             imported: true,
+            opaque: true,
             handles: 1,
             mappings: 0,
         }))
@@ -208,6 +215,7 @@ impl Memory {
             read: 0,
             write: 0,
             id: 0,
+            stored: Default::default(),
         });
         Ok(())
     }
@@ -240,13 +248,14 @@ impl Memory {
     /// `cuMemUnmap`: whole mappings only.
     pub(crate) fn unmap(&mut self, base: u64, len: u64) -> Status {
         for (at, size, handle) in self.mappings(base, len)? {
-            self.map.remove(at);
+            let stored = self.map.remove(at).is_some_and(|range| range.stored.get());
             self.map
                 .span()
                 .clear(at, size)
                 .map_err(|_| Code::OPERATING_SYSTEM)?;
             if let Some(physical) = self.physical.get_mut(&handle) {
                 physical.mappings -= 1;
+                physical.opaque |= stored;
             }
             self.drop_unused(handle);
         }

@@ -49,18 +49,39 @@ pub fn seats(
     rounds: u32,
     epoch: u64,
 ) -> Vec<Seat> {
-    on_ranks(driver, world, |member| {
+    seats_behind(driver, world, contract, shapes, rounds, epoch, || ())
+}
+
+/// [`seats`], with something that is done behind set-up, which tries the kernels itself, and before the graphs are captured.
+///
+/// # Panics
+///
+/// As [`seats`].
+pub fn seats_behind(
+    driver: &Driver,
+    world: u32,
+    contract: &Contract,
+    shapes: &[Shape],
+    rounds: u32,
+    epoch: u64,
+    before_capture: impl FnOnce(),
+) -> Vec<Seat> {
+    let ready = on_ranks(driver, world, |member| {
         let (pool, channel) = member.channel(contract, "decode").expect("a channel");
         let stream = Stream::new(&member.device).expect("a stream");
         let rounds = Rounds::new(member, shapes, rounds).expect("buffers");
+        if epoch > 2 {
+            pool.reset_above(epoch).expect("a reset");
+        }
+        (pool, channel, stream, rounds)
+    });
+    before_capture();
+    let seat = |(pool, channel, stream, rounds): (Pool, Channel, Stream, Rounds)| {
         let graph = capture(&pool, &stream, "decode", |channel| {
             for exchange in &rounds.exchanges {
                 exchange.enqueue(channel, &stream).expect("a captured call");
             }
         });
-        if epoch > 2 {
-            pool.reset_above(epoch).expect("a reset");
-        }
         Seat {
             exec: graph.instantiate().expect("an executable graph"),
             pool,
@@ -69,7 +90,8 @@ pub fn seats(
             rounds,
             graph,
         }
-    })
+    };
+    ready.into_iter().map(seat).collect()
 }
 
 impl Seat {

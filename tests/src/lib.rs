@@ -11,4 +11,5 @@ pub mod probe;
 pub mod processes;
 pub mod ranks;
 pub mod rounds;
+pub mod seams;
 pub mod shape;

@@ -101,16 +101,18 @@ impl Probe {
         self.stream.synchronize()
     }
 
+    /// Enqueues a copy of the word at `from` to `to`, under the same terms.
+    pub fn enqueue_copy(&self, to: u64, from: u64) -> slabfence::Result<()> {
+        let words = Words { to, word: from };
+        // SAFETY: as for `enqueue_poke`.
+        unsafe { self.copy.launch(&self.stream, 1, 1, &words) }
+    }
+
     /// Loads the word at `from` by a kernel and gives it.
     pub fn peek(&self, from: u64) -> slabfence::Result<u64> {
         let result = DeviceBuffer::new(self.stream.device(), 8)?;
         let to: DevicePtr = result.ptr();
-        let words = Words {
-            to: to.raw(),
-            word: from,
-        };
-        // SAFETY: as for `enqueue_poke`; the result outlives the launch, which is waited for.
-        unsafe { self.copy.launch(&self.stream, 1, 1, &words) }?;
+        self.enqueue_copy(to.raw(), from)?;
         self.stream.synchronize()?;
         let mut bytes = [0; 8];
         result.read(0, &mut bytes)?;

@@ -162,17 +162,27 @@ fn a_flag_that_is_overwritten_before_it_is_seen_is_found() {
         panic!("{bad}");
     };
     let Wait::Warp {
-        reason: Reason::Polls { seen, writer, .. },
+        reason: Reason::Polls(polls),
         ..
     } = &waiter.wait
     else {
         panic!("{bad}");
     };
-    let writer = writer.as_ref().map(|by| (by.device, by.kernel.as_str()));
+    let [poll] = &polls[..] else {
+        panic!("{bad}");
+    };
+    let last = poll.last.as_ref().map(|by| (by.device, by.kernel.as_str()));
     assert_eq!(
-        (waiter.device, *seen, writer),
-        (1, 2, Some((0, "send_twice")))
+        (waiter.device, poll.expected, poll.seen, poll.now, last),
+        (1, Some(1), 2, Some(2), Some((0, "send_twice")))
     );
+    // Nobody has said whose word it is. The one grid whose parameters lead there and which has not ended waits itself.
+    let may: Vec<_> = poll
+        .writers
+        .iter()
+        .map(|writer| (writer.device, &writer.operations[..]))
+        .collect();
+    assert_eq!(may, [(Some(1), &[(1, "take".to_owned())][..])]);
     // The device that waits is broken, as by a watchdog; the other is not.
     assert!(pair.kernels[1].1.synchronize().is_err());
     assert!(pair.kernels[0].1.synchronize().is_ok());

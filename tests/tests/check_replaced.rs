@@ -43,9 +43,9 @@ fn a_replaced_gather_runs_in_place_of_the_shipped_one_and_reductions_stay() {
                 &waiter.wait,
                 Wait::Warp {
                     warp: 8,
-                    reason: Reason::Polls { seen: 0, .. },
+                    reason: Reason::Polls(polls),
                     ..
-                }
+                } if polls.iter().all(|poll| poll.seen == 0)
             )
     });
     assert_eq!(polls.count(), 2, "{waiters:?}");

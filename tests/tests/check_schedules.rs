@@ -1,8 +1,7 @@
 //! Held work of two ranks under many schedules: every schedule gives the right results, and a seed gives the same run again.
 
 use slabfence::layout::{DType, Transport};
-use slabfence::sys::{RangeKind, RangeNote};
-use slabfence_emu::held::{End, Patience, Plan, Policy, Reason, Run, Wait};
+use slabfence_emu::held::{End, Patience, Plan, Policy, Poll, Reason, Run, Wait, Waiter, Writer};
 use slabfence_tests::held::{Seat, close, compare, contract, seats};
 use slabfence_tests::probe::machine;
 use slabfence_tests::shape::Shape;
@@ -127,49 +126,50 @@ fn a_deadlock_names_who_waits_for_which_word_of_whom() {
     let End::Deadlock(waiters) = &run.end else {
         panic!("{run}");
     };
-    let polls = waiters.iter().filter_map(|waiter| match &waiter.wait {
-        Wait::Warp {
-            warp,
-            lanes,
-            reason:
-                Reason::Polls {
-                    seen,
-                    region: Some(note),
-                    writer,
-                    ..
-                },
-            ..
-        } => Some((
-            *warp,
-            *lanes,
-            *seen,
-            note.kind,
-            note.rank,
-            note.source,
-            writer,
-        )),
-        _ => None,
-    });
+    let polls: Vec<(u32, &Poll)> = waiters
+        .iter()
+        .flat_map(|waiter| match &waiter.wait {
+            Wait::Warp {
+                warp,
+                reason: Reason::Polls(polls),
+                ..
+            } => polls.iter().map(|poll| (*warp, poll)).collect(),
+            _ => Vec::new(),
+        })
+        .collect();
     // A worker polls the data flag of rank 1, and the control warp its entry line; rank 1 is lane 1.
-    let (flag, entry) = (RangeNote::NONE, 1);
-    let signal = RangeKind::SIGNAL;
-    assert_eq!(
-        polls.collect::<Vec<_>>(),
-        [
-            (0, 2, 0, signal, 0, flag, &None),
-            (8, 2, 0, signal, 0, entry, &None)
-        ]
-    );
-    assert!(waiters.iter().all(|waiter| waiter.device == 0));
+    let nobody = Writer {
+        rank: Some(1),
+        device: None,
+        operations: Vec::new(),
+    };
+    let words = [
+        (0, "flag (slot A, phase 0, CTA 0, source 1) of rank 0"),
+        (8, "entry line (slot A, source 1) of rank 0"),
+    ];
+    assert_eq!(polls.len(), words.len(), "{run}");
+    for ((warp, poll), (wanted, name)) in polls.into_iter().zip(words) {
+        assert_eq!((warp, poll.lanes), (wanted, 2));
+        assert_eq!((poll.place.region.as_str(), poll.place.offset), (name, 0));
+        // The first operation of the channel has epoch 2.
+        let values = (poll.expected, poll.seen, poll.now);
+        assert_eq!(values, (Some(2), 0, Some(0)), "{name}");
+        assert_eq!(poll.writers.as_slice(), std::slice::from_ref(&nobody));
+        assert_eq!(poll.last, None);
+        assert!(poll.line > 0);
+    }
+    let whose = |waiter: &Waiter| (waiter.device, waiter.rank);
+    let ranks: Vec<_> = waiters.iter().map(whose).collect();
+    assert!(ranks.starts_with(&[(0, Some(0)); 2]), "{ranks:?}");
     let behind = waiters
         .last()
         .map(|waiter| (waiter.what.as_str(), &waiter.wait));
     assert_eq!(behind, Some(("a copy", &Wait::Operations(vec![(0, 2)]))));
     let words = run.end.to_string();
-    assert!(
-        words.contains("signal lines of rank 0, slot 0, written by rank 1"),
-        "{words}"
-    );
+    let told = "rank 0, operation 2 of device 0, `sf_gather_push` CTA 0 warp 8 lane 1, PTX line ";
+    assert!(words.contains(told), "{words}");
+    let told = "expects 0x2, saw 0x0, holds 0x0; rank 1 may write it, but has nothing left that would; not written in this run";
+    assert!(words.contains(told), "{words}");
 }
 
 #[test]

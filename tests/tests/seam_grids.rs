@@ -7,18 +7,23 @@ use std::time::Duration;
 use slabfence::channel::Contract;
 use slabfence::driver::{Graph, Stream};
 use slabfence::layout::{DType, Transport};
+use slabfence_emu_mutants::mutation;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
 use slabfence_tests::rounds::Rounds;
+use slabfence_tests::seams::Program;
 use slabfence_tests::shape::{Shape, Source};
+
+/// Seeds within which outputs must be wrong.
+const SEEDS: u64 = 20;
 
 /// Elements of a row that a CTA of a reduce-scatter has to itself: 129 packs of 16 bytes.
 const ROW: u32 = 129 * 8;
 
 /// A reduce-scatter of a CTA for each token, as far as the contract has them. Nearly all rows of the other ranks have empty
 /// shards only, which take no sums: rank 1 is a slow reader, and the others go on while it still reads.
-const fn reduce(batch: u32) -> Shape {
+const fn reduce(dtype: DType, batch: u32) -> Shape {
     Shape {
         source: Source {
             lse: |place| match place.head == 1 || place.token == 15 {
@@ -27,7 +32,7 @@ const fn reduce(batch: u32) -> Shape {
             },
             ..Source::NUMBERS
         },
-        ..Shape::reduce(DType::Bf16, batch, 1, ROW)
+        ..Shape::reduce(dtype, batch, 1, ROW)
     }
 }
 
@@ -40,6 +45,8 @@ fn contract(transport: Transport, batch: u32, max_grid: u32) -> Contract {
     Contract {
         transport,
         max_grid,
+        // Some reductions are of f32.
+        reduce_element_bytes: 4,
         fail: FAIL,
         ..Contract::new(3, ROW, ROW, batch)
     }
@@ -100,39 +107,96 @@ fn queued(transport: Transport, shapes: &[Shape], grids: &[u32], rounds: u32) {
 }
 
 // Most CTAs of the wide operations have no part in the narrow gather.
+const GATHERS: [Shape; 3] = [gather(16), gather(3), gather(16)];
+const MIXED: [Shape; 3] = [reduce(DType::Bf16, 16), gather(1), reduce(DType::Bf16, 16)];
+
+/// Reductions of a CTA for each token, up to a most of them. Rows of f32 are twice as long, so that a CTA of a narrow one
+/// has places of other CTAs of a wide one: with rows of one length each CTA would have its own in all of them.
+const fn reductions<const N: usize>(batches: [u32; N]) -> [Shape; N] {
+    let mut shapes = [reduce(DType::Bf16, 1); N];
+    let mut index = 0;
+    while index < N {
+        let dtype = match index % 2 {
+            0 => DType::F32,
+            _ => DType::Bf16,
+        };
+        shapes[index] = reduce(dtype, batches[index]);
+        index += 1;
+    }
+    shapes
+}
 
 #[test]
 fn a_wide_gather_a_narrow_and_a_wide_one_queue_up_by_push() {
-    let shapes = [gather(16), gather(3), gather(16)];
-    queued(Transport::Push, &shapes, &[9, 2, 9], 12);
+    queued(Transport::Push, &GATHERS, &[9, 2, 9], 12);
 }
 
 #[test]
 fn a_wide_gather_a_narrow_and_a_wide_one_queue_up_by_pull() {
-    let shapes = [gather(16), gather(3), gather(16)];
-    queued(Transport::Pull, &shapes, &[9, 2, 9], 12);
+    queued(Transport::Pull, &GATHERS, &[9, 2, 9], 12);
 }
 
 #[test]
 fn a_wide_reduction_a_narrow_gather_and_a_wide_reduction_queue_up_by_push() {
-    let shapes = [reduce(16), gather(1), reduce(16)];
-    queued(Transport::Push, &shapes, &[2, 1, 2], 6);
+    queued(Transport::Push, &MIXED, &[2, 1, 2], 6);
 }
 
 #[test]
 fn a_wide_reduction_a_narrow_gather_and_a_wide_reduction_queue_up_by_pull() {
-    let shapes = [reduce(16), gather(1), reduce(16)];
-    queued(Transport::Pull, &shapes, &[2, 1, 2], 6);
+    queued(Transport::Pull, &MIXED, &[2, 1, 2], 6);
 }
 
 #[test]
 fn grids_of_1_64_3_36_and_8_follow_one_another_by_push() {
-    let shapes = [1, 64, 3, 36, 8].map(reduce);
-    queued(Transport::Push, &shapes, &[1, 64, 3, 36, 8], 4);
+    let grids = [1, 64, 3, 36, 8];
+    queued(Transport::Push, &reductions(grids), &grids, 4);
 }
 
 #[test]
 fn grids_of_1_64_3_36_and_8_follow_one_another_by_pull() {
-    let shapes = [1, 64, 3, 36, 8].map(reduce);
-    queued(Transport::Pull, &shapes, &[1, 64, 3, 36, 8], 4);
+    let grids = [1, 64, 3, 36, 8];
+    queued(Transport::Pull, &reductions(grids), &grids, 4);
+}
+
+/// The programs above, smaller, with their widest grid and name.
+fn programs(transport: Transport) -> [(&'static str, Program<'static>); 3] {
+    const REDUCTIONS: [Shape; 5] = reductions([1, 8, 3, 6, 2]);
+    let all: [(_, &'static [Shape], _, _); 3] = [
+        ("gathers", &GATHERS, 16, 9),
+        ("a gather between reductions", &MIXED, 16, 2),
+        ("reductions", &REDUCTIONS, 8, 8),
+    ];
+    all.map(|(name, shapes, batch, max_grid)| {
+        let program = Program {
+            world: 3,
+            contract: contract(transport, batch, max_grid),
+            shapes,
+            rounds: 2,
+            replays: false,
+            stretches: 1,
+        };
+        (name, program)
+    })
+}
+
+#[test]
+fn ranks_that_read_slowly_get_what_is_theirs() {
+    for transport in [Transport::Push, Transport::Pull] {
+        for (name, program) in programs(transport) {
+            let bad = program.explore(None, 0..4);
+            assert!(bad.is_none(), "{name} by {transport:?}: {bad:?}");
+        }
+    }
+}
+
+#[test]
+fn every_program_has_wrong_outputs_if_each_cta_counts_its_slots() {
+    let mutation = mutation("slot-of-each-cta").expect("a known bug");
+    for transport in [Transport::Push, Transport::Pull] {
+        for (name, program) in programs(transport) {
+            let bad = program.explore(Some(mutation), 0..SEEDS);
+            let wrong = bad.and_then(|bad| bad.wrong);
+            assert!(wrong.is_some(), "{name} by {transport:?} do not see it");
+        }
+    }
 }

@@ -9,13 +9,17 @@ use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::health::Health;
 use slabfence::layout::{DType, Transport};
+use slabfence_emu_mutants::mutation;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
 use slabfence_tests::rounds::Rounds;
+use slabfence_tests::seams::Program;
 use slabfence_tests::shape::Shape;
 
 const REPLAYS: u32 = 1025;
+/// Seeds within which outputs must be wrong.
+const SEEDS: u64 = 20;
 
 /// What comes between two replays.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,14 +31,18 @@ enum Between {
     Hosts,
 }
 
-/// Every replay's inputs are new, and every replay's outputs are checked; rank 1 is late now and then.
-fn replays(world: u32, transport: Transport, shapes: &[Shape], between: Between) {
-    let (machine, driver) = machine(world);
-    let contract = Contract {
+fn contract(world: u32, transport: Transport) -> Contract {
+    Contract {
         transport,
         fail: FAIL,
         ..Contract::new(world, 16, 16, 4)
-    };
+    }
+}
+
+/// Every replay's inputs are new, and every replay's outputs are checked; rank 1 is late now and then.
+fn replays(world: u32, transport: Transport, shapes: &[Shape], between: Between) {
+    let (machine, driver) = machine(world);
+    let contract = contract(world, transport);
     let hosts = Barrier::new(world as usize);
     on_ranks(&driver, world, |member| {
         let pool = member.pool(&contract).unwrap();
@@ -110,4 +118,34 @@ fn a_graph_of_three_pulls_is_right_at_every_one_of_1025_replays() {
 #[test]
 fn a_graph_of_three_pushes_is_right_with_a_rendezvous_of_the_hosts_between_replays() {
     replays(3, Transport::Push, &THREE, Between::Hosts);
+}
+
+/// Graphs as above on a held machine: its runs end where the hosts meet.
+fn program(transport: Transport, shapes: &'static [Shape], stretches: u32) -> Program<'static> {
+    Program {
+        world: 3,
+        contract: contract(3, transport),
+        shapes,
+        rounds: 4,
+        replays: true,
+        stretches,
+    }
+}
+
+#[test]
+fn graphs_are_right_where_ranks_read_slowly_and_wrong_if_rows_are_always_in_one_slot() {
+    let mutation = mutation("slot-frozen").expect("a known bug");
+    for (transport, shapes, stretches) in [
+        (Transport::Push, &ONE[..], 1),
+        (Transport::Pull, &ONE[..], 1),
+        (Transport::Pull, &THREE[..], 1),
+        (Transport::Push, &THREE[..], 3),
+    ] {
+        let program = program(transport, shapes, stretches);
+        let bad = program.explore(None, 0..4);
+        assert!(bad.is_none(), "{program:?}: {bad:?}");
+        let bad = program.explore(Some(mutation), 0..SEEDS);
+        let wrong = bad.and_then(|bad| bad.wrong);
+        assert!(wrong.is_some(), "{program:?} does not see it");
+    }
 }

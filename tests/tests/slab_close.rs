@@ -77,6 +77,7 @@ fn announced_ranges_are_known_by_kind_until_the_arena_is_closed() {
         channel: 9,
         owner: 3,
         slot: Some(Slot::B),
+        phase: None,
         source: Some(1),
     };
     let range = arena.range(1).unwrap();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use slabfence_emu::held::{End, Finding, Run};
+use slabfence_emu::held::{End, Finding, Rule, Run, Waiter};
 
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,14 +35,14 @@ pub struct Found {
 pub struct Region {
     name: String,
     offset: u64,
-    /// In the run; no two runs of the command need have the same.
-    pub address: u64,
 }
 
 /// One side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
     access: String,
+    /// Place among the operations of the device.
+    operation: u32,
     kernel: Option<String>,
     rank: Option<u32>,
     device: u32,
@@ -62,22 +62,17 @@ impl Found {
             .iter()
             .map(|finding| Self::by_rule(finding, run.seed))
             .collect();
-        let told = |rule: &str| all.iter().any(|found| found.rule == rule);
-        let by_end = match &run.end {
-            End::Complete => None,
-            End::Deadlock(_) if told("deadlock") => None,
-            End::Deadlock(_) => Some((
-                "deadlock",
-                "Everybody who is resident waits, and nobody can change what they wait for.",
-            )),
-            End::Fault(_) => Some(("fault", "A kernel or copy did what a device refuses.")),
-            End::Unfinished(_) => Some((
-                "unfinished",
-                "The work did not end within the limit of instructions.",
-            )),
-        };
-        if let Some((rule, wrong)) = by_end {
-            all.push(Self::plain(rule, wrong, run.end.to_string(), run));
+        match &run.end {
+            End::Complete => {}
+            End::Deadlock(waiters) => all.push(Self::deadlock(waiters, run.seed)),
+            End::Fault(_) => {
+                let rule = "A kernel or copy did what a device refuses.";
+                all.push(Self::plain("fault", rule, run.end.to_string(), run));
+            }
+            End::Unfinished(_) => {
+                let rule = "The work did not end within the limit of instructions.";
+                all.push(Self::plain("unfinished", rule, run.end.to_string(), run));
+            }
         }
         if let Some(wrong) = &run.wrong {
             let rule = "What the work left is not what it must leave.";
@@ -102,9 +97,33 @@ impl Found {
         }
     }
 
+    fn deadlock(waiters: &[Waiter], seed: u64) -> Self {
+        let rule = Rule::Deadlock;
+        let waits: Vec<String> = waiters.iter().map(ToString::to_string).collect();
+        let detail = format!("{} wait", waits.len());
+        Self {
+            text: format!(
+                "{rule}: {}\n  {}\n  usual repair: {}",
+                rule.wrong(),
+                waits.join("\n  "),
+                rule.repair()
+            ),
+            rule: rule.to_string(),
+            wrong: rule.wrong().to_owned(),
+            detail,
+            repair: rule.repair().to_owned(),
+            region: None,
+            earlier: None,
+            later: None,
+            waits,
+            seed,
+        }
+    }
+
     fn by_rule(finding: &Finding, seed: u64) -> Self {
         let side = |party: &slabfence_emu::held::Party| Side {
             access: party.access.clone(),
+            operation: party.ordinal(),
             kernel: party.thread.as_ref().map(|thread| thread.kernel.clone()),
             rank: party.rank,
             device: party.device,
@@ -128,31 +147,12 @@ impl Found {
             region: finding.place.as_ref().map(|place| Region {
                 name: place.region.clone(),
                 offset: place.offset,
-                address: place.address,
             }),
             earlier: finding.earlier.as_ref().map(side),
             later: finding.later.as_ref().map(side),
-            waits: finding.waits.clone(),
+            waits: Vec::new(),
             seed,
         }
-    }
-
-    /// Calls the memory what its owner calls it.
-    pub fn rename(&mut self, name: &str, tag: &str, base: u64) {
-        let Some(region) = &mut self.region else {
-            return;
-        };
-        let mut new = format!("buffer `{name}`");
-        if !tag.is_empty() {
-            new += &format!(" ({tag})");
-        }
-        let offset = region.address - base;
-        let (old, new_place) = (
-            format!("{} + {:#x}", region.name, region.offset),
-            format!("{new} + {offset:#x}"),
-        );
-        self.text = self.text.replacen(&old, &new_place, 1);
-        (region.name, region.offset) = (new, offset);
     }
 
     /// Whether two are the same thing found twice: the rule and the instructions.

@@ -119,7 +119,7 @@ fn a_planted_bug_is_found_with_its_place_and_its_seed_finds_it_again() {
     assert!(
         race["region"]["name"]
             .as_str()
-            .is_some_and(|name| name.starts_with("inbox of rank"))
+            .is_some_and(|name| name.starts_with("inbox (slot "))
     );
     assert!(
         race["repair"]
@@ -137,21 +137,61 @@ fn a_planted_bug_is_found_with_its_place_and_its_seed_finds_it_again() {
     let (again, _) = with_ptx("check-again", &text, &["--json", "--seed", &seed]);
     assert_eq!(again.code, Some(1), "{}\n{}", again.out, again.err);
     let again = of(&object(&again)).expect("a list");
-    // All but addresses, which another process may get elsewhere.
     let same = |one: &&Value| {
-        let side = |one: &Value, side: &str| {
-            let mut side = one[side].clone();
-            side["synchronised"] = Value::Null;
-            side
-        };
-        ["rule", "scenario", "seed", "detail"]
-            .iter()
-            .all(|key| one[key] == race[key])
-            && ["earlier", "later"]
-                .iter()
-                .all(|name| side(one, name) == side(race, name))
+        [
+            "rule", "scenario", "seed", "detail", "region", "earlier", "later",
+        ]
+        .iter()
+        .all(|key| one[key] == race[key])
     };
     assert!(again.iter().any(|one| same(&one)), "{again:?}");
+}
+
+#[test]
+fn findings_name_memory_and_operations_and_print_no_addresses() {
+    let entries = shipped().expect("the shipped entries");
+    let entry = entries.iter().find(|entry| entry.name == "sf_gather_push");
+    let plant = |bug| {
+        let bug = mutation(bug).expect("a known bug");
+        bug.plant(entry.expect("a shipped entry")).expect("a place")
+    };
+    let (run, _) = with_ptx("check-names", &plant("flag-poll-relaxed"), &["--seed", "1"]);
+    for words in [
+        "race at inbox (slot A, source ",
+        ") of rank ",
+        ", operation 2 of device 1, `sf_gather_push` CTA 0 warp 0 lane 0, PTX line ",
+    ] {
+        assert!(run.out.contains(words), "{words}\n{}", run.out);
+    }
+    // Device addresses are host addresses: they have twelve digits.
+    let long = |out: &str| {
+        let hex = |rest: &str| rest.chars().take_while(char::is_ascii_hexdigit).count() > 8;
+        out.split("0x").skip(1).any(hex)
+    };
+    assert!(!long(&run.out), "{}", run.out);
+    let (run, _) = with_ptx(
+        "check-stuck",
+        &plant("entry-omitted"),
+        &["--seed", "1", "--json"],
+    );
+    let report = object(&run);
+    let found = report["checks"][0]["findings"].as_array().expect("a list");
+    let stuck = found.iter().find(|one| one["rule"] == "deadlock");
+    let waits = stuck.expect("a deadlock")["waits"]
+        .as_array()
+        .expect("a list");
+    let waits: Vec<&str> = waits.iter().filter_map(Value::as_str).collect();
+    let words = "polls entry line (slot A, source 1) of rank 0, + 0 (PTX line ";
+    let waiter = waits.iter().find(|wait| wait.contains(words));
+    let waiter = waiter.unwrap_or_else(|| panic!("{waits:?}"));
+    for words in [
+        "rank 0, operation ",
+        "`sf_gather_push` CTA 0 warp 8 lane 1, PTX line ",
+        "expects 0x2, saw 0x0, holds 0x0; rank 1 may write it, in operation ",
+    ] {
+        assert!(waiter.contains(words), "{words}\n{waiter}");
+    }
+    assert!(!long(&run.out), "{}", run.out);
 }
 
 #[test]
@@ -298,6 +338,84 @@ const STORE_PTX: &str = ".version 7.0
 }
 ";
 
+/// A scenario of one rank that copies a word of one buffer to another.
+const COPY: &str = r#"ptx = "k.ptx"
+ranks = 2
+[[buffer]]
+name = "from"
+size = 64
+owner = 0
+tag = "rows"
+initial = "unwritten"
+[[buffer]]
+name = "to"
+size = 8
+owner = 0
+[[step]]
+rank = 0
+[step.launch]
+kernel = "copy"
+grid = 1
+block = 1
+arguments = [{ at = { buffer = "from", offset = 32 } }, { buffer = "to" }]
+"#;
+
+const COPY_PTX: &str = ".version 7.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to)
+{
+    .reg .b64 %from, %to, %word;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    ld.global.u64 %word, [%from];
+    st.global.u64 [%to], %word;
+    ret;
+}
+";
+
+#[test]
+fn a_scenario_finds_loads_of_what_nobody_has_written() {
+    let folder = Folder::new("check-unwritten");
+    folder.file("k.ptx", COPY_PTX.as_bytes());
+    let with = |initial: &str, mapped: &str, offset: &str| {
+        let text = COPY
+            .replace("initial = \"unwritten\"\n", initial)
+            .replace("tag =", &format!("{mapped}tag ="))
+            .replace("offset = 32", offset);
+        let path = folder.file("s.toml", text.as_bytes());
+        let run = Run::with(&["check", "--seeds", "2", "--scenario", &path, "--json"]);
+        let list = object(&run)["checks"][0]["findings"].clone();
+        let list = list.as_array().cloned().expect("a list");
+        let found = list.iter().map(|one| {
+            let region = &one["region"];
+            (
+                one["rule"].clone(),
+                region["name"].clone(),
+                region["offset"].clone(),
+            )
+        });
+        found.collect::<Vec<_>>()
+    };
+    let rows = (
+        "uninitialised".into(),
+        "buffer `from` (rows)".into(),
+        32.into(),
+    );
+    let unwritten = "initial = \"unwritten\"\n";
+    let mapped = "mapped = [1]\n";
+    for mapped in ["", mapped] {
+        let found = with(unwritten, mapped, "offset = 32");
+        assert_eq!(found, std::slice::from_ref(&rows));
+    }
+    assert_eq!(with("", "", "offset = 32"), []);
+    assert_eq!(with("", mapped, "offset = 32"), []);
+    // A mapping has whole pages, and behind the buffer nothing was written.
+    let past = with("", mapped, "offset = 64");
+    assert_eq!(past.len(), 1);
+    assert_eq!(past[0].0, "uninitialised");
+}
+
 /// Runs the scenario with this in place of that; what is said of the file.
 fn stored(name: &str, this: &str, that: &str) -> (Run, String) {
     let folder = Folder::new(name);
@@ -378,5 +496,11 @@ fn bad_scenarios_are_refused_with_their_line() {
         "\"k.ptx\"",
         "3",
         "line 1: invalid type: integer `3`, expected a string",
+    );
+    refused(
+        "check-s8",
+        "{ words = [7, 0] }",
+        "\"unwritten\"",
+        "line 16: nothing can be expected of unwritten bytes",
     );
 }

@@ -4,7 +4,7 @@
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::group::Rank;
-use crate::layout::{LINE, Slot};
+use crate::layout::{LINE, PHASES, Slot};
 use crate::slab::{Kind, Note, PeerRange, Range};
 
 use super::memory::{Cut, Memory, PeerMemory, Staged};
@@ -80,16 +80,23 @@ impl Teller<'_> {
             owner: owner.0,
             slot,
             source,
+            phase: None,
         }
     }
 
-    /// Flags are told a slot at a time: one note a line would be thousands.
+    /// Flags are told a slot and phase at a time: one note a line would be thousands.
     fn signal(&self, signal: &impl Told, owner: Rank) -> Result<()> {
         let cut = self.cut;
         for slot in Slot::BOTH {
-            signal
-                .sub(cut.signal.flags(slot), cut.signal.flag_bytes())?
-                .announce(self.driver, self.note(owner, Some(slot), None))?;
+            let bytes = cut.signal.flag_bytes() / PHASES;
+            for phase in 0..PHASES {
+                let flags = signal.sub(cut.signal.flags(slot) + phase * bytes, bytes)?;
+                let note = Note {
+                    phase: Some(phase as u32),
+                    ..self.note(owner, Some(slot), None)
+                };
+                flags.announce(self.driver, note)?;
+            }
         }
         for source in 0..cut.world {
             let line = cut.signal.source(source as usize);

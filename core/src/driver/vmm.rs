@@ -305,6 +305,8 @@ impl GuardedMapping {
             rank: RangeNote::NONE,
             source: RangeNote::NONE,
             channel: 0,
+            phase: RangeNote::NONE,
+            reserved: 0,
         })
     }
 

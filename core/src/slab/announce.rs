@@ -22,6 +22,8 @@ pub struct Note {
     pub slot: Option<Slot>,
     /// The one rank that writes it, if it is one.
     pub source: Option<u32>,
+    /// The phase of data flags.
+    pub phase: Option<u32>,
 }
 
 impl<K: Kind> Range<K> {
@@ -37,6 +39,7 @@ impl<K: Kind> Range<K> {
             owner: RangeNote::NONE,
             slot: None,
             source: None,
+            phase: None,
         };
         driver.announce(&told(self.ptr(), self.bytes(), RangeKind::FORGET, nobody))
     }
@@ -59,6 +62,8 @@ fn told<K: Kind>(ptr: Ptr<K>, bytes: usize, kind: RangeKind, note: Note) -> Rang
         rank: note.owner,
         source: note.source.unwrap_or(RangeNote::NONE),
         channel: note.channel,
+        phase: note.phase.unwrap_or(RangeNote::NONE),
+        reserved: 0,
     }
 }
 

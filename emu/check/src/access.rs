@@ -1,5 +1,7 @@
 //! Accesses: to which memory, by whom, and what follows.
 
+use std::sync::Arc;
+
 use slabfence_emu_exec::{Access, AccessKind, Order, Scope};
 
 use crate::{
@@ -31,7 +33,7 @@ pub(crate) struct Scene<'a> {
 /// Memory that one lane accesses.
 pub(crate) struct Target<'a> {
     /// None for shared memory.
-    pub(crate) region: Option<&'a Region>,
+    pub(crate) region: Option<&'a Arc<Region>>,
     pub(crate) shadow: &'a mut Shadow,
     /// Address of the first element, and its offset in the shadow.
     pub(crate) address: u64,
@@ -161,15 +163,15 @@ impl Scene<'_> {
 
     fn nowhere(&mut self, lane: usize, address: u64, map: &Map) {
         let (rule, detail) = match (map.gone_at(address), map.below(address)) {
-            (Some(gone), _) => (Rule::StaleAddress, format!("`{}` was there", gone.name)),
+            (Some(gone), _) => (Rule::StaleAddress, format!("`{}` was there", gone.title())),
             (None, Some(below)) => {
                 let past = address - below.end().min(address);
                 (
                     Rule::OutOfBounds,
-                    format!("{past} bytes past the end of `{}`", below.name),
+                    format!("{past} bytes past the end of `{}`", below.title()),
                 )
             }
-            (None, None) => (Rule::OutOfBounds, String::new()),
+            (None, None) => (Rule::OutOfBounds, format!("nothing is at {address:#x}")),
         };
         let stamp = self.stamp(lane);
         let at = Where::Nowhere(address);
@@ -215,7 +217,7 @@ impl Scene<'_> {
         } = target;
         let met = |met, at: u64| {
             if let Some((rule, earlier, detail)) = conflict(met, stamp, registry, shared) {
-                let at = place(region, address, offset, at);
+                let at = place(region.map(|region| &**region), address, offset, at);
                 findings.report(rule, registry, (earlier, stamp), at, || detail.to_owned());
             }
         };

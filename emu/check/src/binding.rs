@@ -5,6 +5,7 @@ use slabfence_emu_exec::{Access, AccessKind, Scope};
 use crate::{
     Options, Region, RegionKind, Rule,
     operation::{Bound, Family, Operation},
+    region::letter,
 };
 
 /// What is wrong with an access of an operation to an address of a region.
@@ -20,13 +21,11 @@ pub(crate) fn breaches(
         return found;
     };
     let stores = access.kind != AccessKind::Load;
-    if let Some(captured) = operation.captured
-        && region.generation > captured
-        && bound.pointed.contains(&region.base)
-    {
-        let now = region.generation;
+    let holds = |(at, _): &&(u64, String)| at.wrapping_sub(region.base) < region.len;
+    if let Some((at, was)) = operation.captured.iter().find(holds) {
+        let offset = at - region.base;
         let words = format!(
-            "the parameters are of generation {captured} of the address map, the memory of {now}"
+            "the parameters hold its address (+ {offset:#x}) since `{was}` was there, which is gone"
         );
         found.push((Rule::StaleAddress, words));
     }
@@ -41,7 +40,8 @@ pub(crate) fn breaches(
         if let (Some(number), Some(slot)) = (bound.number, region.slot)
             && number & 1 != u64::from(slot)
         {
-            let words = format!("operation {number} uses slot {slot}");
+            let (own, other) = (letter((number & 1) as u32), letter(slot));
+            let words = format!("an operation of epoch {number} uses slot {own}, not {other}");
             found.push((Rule::WrongSlot, words));
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn breaches(
 /// Every word of the library's memory has one writer.
 fn wrong_writer(bound: &Bound, region: &Region, address: u64) -> Option<String> {
     let rank = bound.rank?;
-    let writer = if region.kind.is_exported() && region.kind != RegionKind::Outbox {
+    let writer = if region.kind.is_written_by_sources() {
         region.writer(address)
     } else {
         region.rank

@@ -20,7 +20,8 @@ use crate::{
     word::Head,
 };
 
-/// Names an operation; a grid's is its [`Launch::tag`].
+/// Names an operation; a grid's is its [`Launch::tag`]. The low 32 bits are its place among those of its device, by which
+/// reports call it.
 pub type Op = u64;
 
 /// A range that a copy or fill accesses.
@@ -71,6 +72,12 @@ impl Checker {
         self.map.insert(region);
     }
 
+    /// Says that a range of a region that is not [initialised](Region::initialised) holds something all the same. To be
+    /// said of regions that are all announced, before anybody accesses them.
+    pub fn written(&mut self, base: u64, len: u64) {
+        self.map.written(base, len);
+    }
+
     /// Says that there is nothing any more in a range of addresses. Accesses to it are `stale-address`.
     pub fn forget(&mut self, base: u64, len: u64) {
         self.map.remove(base, len);
@@ -88,12 +95,11 @@ impl Checker {
         self.operations.insert(op, Operation::new(device, clock));
     }
 
-    /// The parameters of a grid that has begun were taken when the machine's address map counted this
-    /// [generation](Region::generation). Newer memory at the addresses in them is `stale-address`. Without this no
-    /// generation is compared.
-    pub fn captured(&mut self, op: Op, generation: u64) {
+    /// The parameters of a grid that has begun hold an address that was taken (by a capture, say) when something else was
+    /// there. Accesses to the region that is there now are `stale-address`; `was` says what is gone.
+    pub fn captured(&mut self, op: Op, address: u64, was: String) {
         if let Some(operation) = self.operations.get_mut(&op) {
-            operation.captured = Some(generation);
+            operation.captured.push((address, was));
         }
     }
 

@@ -19,8 +19,6 @@ pub struct Finding {
     pub place: Option<Place>,
     /// What is wrong in this case, with the values.
     pub detail: String,
-    /// For a deadlock: who waits for what.
-    pub waits: Vec<String>,
     /// How often it was seen.
     pub count: u64,
 }
@@ -40,6 +38,13 @@ pub struct Party {
     pub thread: Option<Thread>,
     /// What it last synchronised on.
     pub synchronised: String,
+}
+
+impl Party {
+    /// The operation's place among those of its device.
+    pub fn ordinal(&self) -> u32 {
+        self.op as u32
+    }
 }
 
 /// A thread at an instruction.
@@ -64,13 +69,13 @@ pub struct Thread {
 /// Where in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The address.
+    /// The address. No two runs in different processes need have the same.
     pub address: u64,
     /// The region's name; `shared memory` for that of a block.
     pub region: String,
     /// What the region is for; `None` for shared memory and where no region is.
     pub kind: Option<RegionKind>,
-    /// Bytes from the region's start.
+    /// Bytes from the region's start; 0 where no region is.
     pub offset: u64,
 }
 
@@ -89,9 +94,6 @@ impl fmt::Display for Finding {
                 writeln!(f, "  {title}: {party}")?;
             }
         }
-        for wait in &self.waits {
-            writeln!(f, "  {wait}")?;
-        }
         if self.count > 1 {
             writeln!(f, "  seen {} times", self.count)?;
         }
@@ -105,7 +107,7 @@ impl fmt::Display for Party {
         if let Some(rank) = self.rank {
             write!(f, "rank {rank}, ")?;
         }
-        write!(f, "device {}, operation {}", self.device, self.op)?;
+        write!(f, "operation {} of device {}", self.ordinal(), self.device)?;
         if let Some(thread) = &self.thread {
             write!(f, ", {thread}")?;
         }
@@ -116,7 +118,7 @@ impl fmt::Display for Party {
 impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.ctaid;
-        write!(f, "`{}` block {x}", self.kernel)?;
+        write!(f, "`{}` CTA {x}", self.kernel)?;
         if (y, z) != (0, 0) {
             write!(f, ",{y},{z}")?;
         }
@@ -134,10 +136,10 @@ impl fmt::Display for Thread {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} + {:#x}", self.region, self.offset)?;
-        if let Some(kind) = self.kind {
-            write!(f, " ({}, {:#x})", kind.name(), self.address)?;
+        f.write_str(&self.region)?;
+        match (self.kind, self.offset) {
+            (None, 0) => Ok(()),
+            (_, offset) => write!(f, ", + {offset}"),
         }
-        Ok(())
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::{
     Finding, Place, Region, RegionKind, Rule,
-    map::place,
     registry::{Registry, Stamp},
 };
 
@@ -37,7 +36,7 @@ pub(crate) struct Findings {
 impl Where<'_> {
     pub(crate) fn place(self) -> Place {
         match self {
-            Self::Region(region, address) => place(region, address),
+            Self::Region(region, address) => region.place(address),
             Self::Shared(offset) => Place {
                 address: offset,
                 region: "shared memory".to_owned(),
@@ -48,7 +47,7 @@ impl Where<'_> {
                 address,
                 region: "no memory".to_owned(),
                 kind: None,
-                offset: address,
+                offset: 0,
             },
         }
     }
@@ -92,7 +91,6 @@ impl Findings {
             later: Some(registry.party(later)),
             place: Some(at.place()),
             detail: detail(),
-            waits: Vec::new(),
             count: 1,
         };
         self.add(key, make);

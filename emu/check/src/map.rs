@@ -1,12 +1,14 @@
 //! Which region an address is in, with what is remembered of its memory.
 
-use crate::{Place, Region, registry::Stamp, shadow::Shadow};
+use std::sync::Arc;
+
+use crate::{Region, shadow::Shadow};
 
 /// A region and its shadow. Offsets in the shadow count from the multiple of 16 at or below the base, so that aligned
 /// words are aligned there.
 #[derive(Debug)]
 pub(crate) struct Tract {
-    pub(crate) region: Region,
+    pub(crate) region: Arc<Region>,
     pub(crate) shadow: Shadow,
 }
 
@@ -23,6 +25,7 @@ const REMEMBERED: usize = 1024;
 impl Tract {
     fn new(region: Region) -> Self {
         let shadow = Shadow::new(region.initialised);
+        let region = Arc::new(region);
         Self { region, shadow }
     }
 
@@ -60,6 +63,20 @@ impl Map {
         }
     }
 
+    /// Says that what is in a range held something before anybody accessed it.
+    pub(crate) fn written(&mut self, base: u64, len: u64) {
+        let end = base.saturating_add(len);
+        let first = self
+            .tracts
+            .partition_point(|tract| tract.region.end() <= base);
+        let inside = |tract: &&mut Tract| tract.region.base < end;
+        for tract in self.tracts[first..].iter_mut().take_while(inside) {
+            let (from, to) = (base.max(tract.region.base), end.min(tract.region.end()));
+            let (from, to) = (tract.offset(from), tract.offset(to));
+            tract.shadow.written(from, to);
+        }
+    }
+
     /// Cuts a range out of all regions; gives the parts in it.
     fn cut(&mut self, base: u64, end: u64) -> Vec<Region> {
         let first = self
@@ -70,7 +87,7 @@ impl Map {
             if tract.region.base >= end {
                 break;
             }
-            inside.push(tract.region.clone());
+            inside.push(Region::clone(&tract.region));
         }
         let mut rest = Vec::new();
         for region in &mut inside {
@@ -109,19 +126,12 @@ impl Map {
     }
 
     pub(crate) fn region_at(&self, address: u64) -> Option<&Region> {
-        self.find(address, 0).map(|at| &self.tracts[at].region)
+        self.find(address, 0).map(|at| &*self.tracts[at].region)
     }
 
     pub(crate) fn tract_at(&mut self, address: u64) -> Option<&mut Tract> {
         let at = self.find(address, 0)?;
         self.tracts.get_mut(at)
-    }
-
-    /// Who stored the word at an address.
-    pub(crate) fn last_writer(&self, address: u64) -> Option<Stamp> {
-        let tract = &self.tracts[self.find(address, 0)?];
-        let write = tract.shadow.writer(tract.offset(address))?;
-        (!write.is_none()).then_some(write)
     }
 
     /// Where the first region above an address starts.
@@ -144,15 +154,5 @@ impl Map {
             .tracts
             .partition_point(|tract| tract.region.base <= address);
         Some(&self.tracts[next.checked_sub(1)?].region)
-    }
-}
-
-/// An address as reports name it.
-pub(crate) fn place(region: &Region, address: u64) -> Place {
-    Place {
-        address,
-        region: region.name.clone(),
-        kind: Some(region.kind),
-        offset: address.wrapping_sub(region.base),
     }
 }

@@ -24,8 +24,8 @@ pub(crate) struct Operation {
     pub(crate) begin: Arc<Clock>,
     /// What happened before it ended, as far as its warps have ended.
     pub(crate) end: Clock,
-    /// What the address map counted when its parameters were taken.
-    pub(crate) captured: Option<u64>,
+    /// Addresses in its parameters at which there was something else when they were taken, and what.
+    pub(crate) captured: Vec<(u64, String)>,
     pub(crate) bound: Option<Bound>,
 }
 
@@ -36,8 +36,6 @@ pub(crate) struct Bound {
     /// The rank whose local block it uses.
     pub(crate) rank: Option<u32>,
     pub(crate) families: FxHashSet<Family>,
-    /// Regions that a word points into, by base.
-    pub(crate) pointed: FxHashSet<u64>,
     /// The epoch that it read first.
     pub(crate) number: Option<u64>,
 }
@@ -64,7 +62,7 @@ impl Operation {
             device,
             end: begin.clone(),
             begin: Arc::new(begin),
-            captured: None,
+            captured: Vec::new(),
             bound: None,
         }
     }
@@ -75,7 +73,6 @@ impl Operation {
             launch: Arc::new(launch.clone()),
             rank: None,
             families: FxHashSet::default(),
-            pointed: FxHashSet::default(),
             number: None,
         };
         let words = launch.params.chunks_exact(8).filter_map(|bytes| {
@@ -91,7 +88,6 @@ impl Operation {
                 bound.rank = region.rank;
             }
             bound.families.insert(family);
-            bound.pointed.insert(region.base);
         }
         self.bound = Some(bound);
     }

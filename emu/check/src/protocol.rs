@@ -117,11 +117,13 @@ pub(crate) fn confirm(warp: &mut Warp, lane: usize, number: Option<u64>) -> Vec<
         .into_iter()
         .filter(|look| look.fresh && look.number != Some(number));
     let words = |look: &Look| match look.number {
-        Some(other) => format!("operation {number} took what operation {other} had stored"),
-        None if look.write.is_none() => {
-            format!("operation {number} took what was there before the run")
+        Some(other) => {
+            format!("an operation of epoch {number} took what that of epoch {other} had stored")
         }
-        None => format!("operation {number} took what is no operation's"),
+        None if look.write.is_none() => {
+            format!("an operation of epoch {number} took what was there before the run")
+        }
+        None => format!("an operation of epoch {number} took what is no operation's"),
     };
     stale
         .map(|look| {

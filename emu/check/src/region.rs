@@ -1,5 +1,7 @@
 //! What memory there is, and what it is for.
 
+use crate::Place;
+
 /// What the words of a region are for. Those up to [`Packets`](Self::Packets) carry the protocol (`docs/protocol.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RegionKind {
@@ -29,6 +31,14 @@ pub enum RegionKind {
     Host,
 }
 
+/// Bytes of a line.
+const LINE: u64 = 128;
+
+/// The name of a slot.
+pub(crate) fn letter(slot: u32) -> char {
+    if slot == 0 { 'A' } else { 'B' }
+}
+
 /// Which ranks may store to a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
@@ -52,11 +62,9 @@ pub struct Region {
     pub len: u64,
     /// The device whose memory it is.
     pub device: u32,
-    /// What the machine's address map counted when this came to be here. See [`Checker::captured`](crate::Checker::captured).
-    pub generation: u64,
     /// What it is for.
     pub kind: RegionKind,
-    /// What it is called in reports.
+    /// What it is called in reports. What the library laid out is called after the fields below instead.
     pub name: String,
     /// The channel it belongs to.
     pub channel: Option<u64>,
@@ -64,6 +72,8 @@ pub struct Region {
     pub rank: Option<u32>,
     /// The slot it belongs to, 0 or 1.
     pub slot: Option<u32>,
+    /// The phase that flags are for.
+    pub phase: Option<u32>,
     /// Who may store to it.
     pub writers: Writers,
     /// Whether all its bytes hold something that may be read.
@@ -86,6 +96,11 @@ impl RegionKind {
         self.is_slab() && !matches!(self, Self::Epoch | Self::Ticket | Self::Counter)
     }
 
+    /// Whether several ranks write to memory of this kind, each to its own part.
+    pub(crate) fn is_written_by_sources(self) -> bool {
+        self.is_exported() && self != Self::Outbox
+    }
+
     /// Whether a wait for data or for an entry ends there.
     pub(crate) fn is_awaited(self) -> bool {
         matches!(self, Self::Entry | Self::Flag | Self::Packets)
@@ -97,7 +112,7 @@ impl RegionKind {
             Self::Epoch => "epoch",
             Self::Ticket => "ticket",
             Self::Entry => "entry line",
-            Self::Flag => "data flag",
+            Self::Flag => "flag",
             Self::Poison => "poison word",
             Self::Packets => "packets",
             Self::Counter => "counters",
@@ -117,14 +132,59 @@ impl Region {
             base,
             len,
             device,
-            generation: 0,
             kind: RegionKind::Buffer,
             name: name.into(),
             channel: None,
             rank: None,
             slot: None,
+            phase: None,
             writers: Writers::Anyone,
             initialised: false,
+        }
+    }
+
+    /// What it is called: `entry line (slot A, source 1) of rank 0`.
+    pub fn title(&self) -> String {
+        let source = match self.writers {
+            Writers::Rank(source) if self.kind.is_written_by_sources() => Some(source),
+            _ => None,
+        };
+        self.titled(None, source)
+    }
+
+    /// An address in it as reports name it: of many lines, the one that it is in.
+    pub fn place(&self, address: u64) -> Place {
+        let offset = address.wrapping_sub(self.base);
+        let (region, offset) = match (self.writers, self.writer(address)) {
+            (Writers::Lines { world }, Some(source)) => {
+                let block = offset / LINE / u64::from(world.max(1));
+                (self.titled(Some(block), Some(source)), offset % LINE)
+            }
+            _ => (self.title(), offset),
+        };
+        Place {
+            address,
+            region,
+            kind: Some(self.kind),
+            offset,
+        }
+    }
+
+    fn titled(&self, block: Option<u64>, source: Option<u32>) -> String {
+        let Some(rank) = self.rank.filter(|_| self.kind.is_slab()) else {
+            return self.name.clone();
+        };
+        let parts = [
+            self.slot.map(|slot| format!("slot {}", letter(slot))),
+            self.phase.map(|phase| format!("phase {phase}")),
+            block.map(|block| format!("CTA {block}")),
+            source.map(|source| format!("source {source}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let kind = self.kind.name();
+        match parts.is_empty() {
+            true => format!("{kind} of rank {rank}"),
+            false => format!("{kind} ({}) of rank {rank}", parts.join(", ")),
         }
     }
 
@@ -139,9 +199,42 @@ impl Region {
             Writers::Anyone => None,
             Writers::Rank(rank) => Some(rank),
             Writers::Lines { world } => {
-                let line = address.wrapping_sub(self.base) / 128;
+                let line = address.wrapping_sub(self.base) / LINE;
                 Some((line % u64::from(world.max(1))) as u32)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_called_after_what_it_is_for_and_a_line_after_its_writer() {
+        let part = |kind, slot, phase, writers| Region {
+            kind,
+            rank: Some(0),
+            slot,
+            phase,
+            writers,
+            ..Region::buffer(0x1000, 0x2000, 0, "unused")
+        };
+        let at = |region: &Region, address| region.place(address).to_string();
+        let lines = Writers::Lines { world: 3 };
+        let flags = part(RegionKind::Flag, Some(0), Some(1), lines);
+        assert_eq!(flags.title(), "flag (slot A, phase 1) of rank 0");
+        let tenth = 0x1000 + 10 * LINE;
+        let words = "flag (slot A, phase 1, CTA 3, source 1) of rank 0, + 8";
+        assert_eq!(at(&flags, tenth + 8), words);
+        let entry = part(RegionKind::Entry, Some(1), None, Writers::Rank(2));
+        let words = "entry line (slot B, source 2) of rank 0, + 16";
+        assert_eq!(at(&entry, 0x1010), words);
+        let outbox = part(RegionKind::Outbox, Some(1), None, Writers::Rank(0));
+        assert_eq!(at(&outbox, 0x1000), "outbox (slot B) of rank 0, + 0");
+        let epoch = part(RegionKind::Epoch, None, None, Writers::Rank(0));
+        assert_eq!(at(&epoch, 0x1000), "epoch of rank 0, + 0");
+        let buffer = Region::buffer(0x1000, 64, 0, "mine");
+        assert_eq!(at(&buffer, 0x1004), "mine, + 4");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use slabfence_emu_exec::{Launch, Scope};
 
-use crate::{Op, Party, Thread, clock::Lane};
+use crate::{Op, Party, Region, Thread, clock::Lane, findings::Where};
 
 /// No slot: nobody accessed yet.
 const NOBODY: u16 = u16::MAX;
@@ -142,14 +142,30 @@ pub(crate) struct Occupant {
 }
 
 /// What somebody last synchronised on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Synchronised {
     Start,
-    Barrier { id: u32, pc: u32 },
-    Warp { pc: u32 },
-    Fence { pc: u32 },
-    Acquired { address: u64, pc: u32 },
-    Released { address: u64, pc: u32 },
+    Barrier {
+        id: u32,
+        pc: u32,
+    },
+    Warp {
+        pc: u32,
+    },
+    Fence {
+        pc: u32,
+    },
+    /// A word of a region; none: of shared memory.
+    Acquired {
+        region: Option<Arc<Region>>,
+        address: u64,
+        pc: u32,
+    },
+    Released {
+        region: Option<Arc<Region>>,
+        address: u64,
+        pc: u32,
+    },
 }
 
 /// The table of names.
@@ -236,16 +252,28 @@ impl Occupant {
             Some((launch, ..)) => launch.kernel.ptx_line(pc),
             None => 0,
         };
-        match self.synchronised {
+        let word = |region: &Option<Arc<Region>>, address| match region {
+            Some(region) => Where::Region(region, address).place(),
+            None => Where::Shared(address).place(),
+        };
+        match &self.synchronised {
             Synchronised::Start => "start of the operation".to_owned(),
-            Synchronised::Barrier { id, pc } => format!("barrier {id}, line {}", line(pc)),
-            Synchronised::Warp { pc } => format!("barrier of the warp, line {}", line(pc)),
-            Synchronised::Fence { pc } => format!("fence, line {}", line(pc)),
-            Synchronised::Acquired { address, pc } => {
-                format!("acquired {address:#x}, line {}", line(pc))
+            Synchronised::Barrier { id, pc } => format!("barrier {id}, line {}", line(*pc)),
+            Synchronised::Warp { pc } => format!("barrier of the warp, line {}", line(*pc)),
+            Synchronised::Fence { pc } => format!("fence, line {}", line(*pc)),
+            Synchronised::Acquired {
+                region,
+                address,
+                pc,
+            } => {
+                format!("acquired {}, line {}", word(region, *address), line(*pc))
             }
-            Synchronised::Released { address, pc } => {
-                format!("released {address:#x}, line {}", line(pc))
+            Synchronised::Released {
+                region,
+                address,
+                pc,
+            } => {
+                format!("released {}, line {}", word(region, *address), line(*pc))
             }
         }
     }

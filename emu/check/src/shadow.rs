@@ -42,6 +42,8 @@ enum Quad {
 #[derive(Debug)]
 pub(crate) struct Shadow {
     initialised: bool,
+    /// Spans that held something at first, where not all does.
+    written: Vec<(u64, u64)>,
     pages: Vec<Option<Box<[Quad]>>>,
     /// Words that strong accesses used, by quad.
     words: FxHashMap<u64, Vec<Word>>,
@@ -110,7 +112,6 @@ impl Cell {
         }
         if !self.initialised {
             met(Met::Nothing);
-            self.initialised = true;
         }
         // A fragile read stays beside a strong one of the same thread: a strong store may race with it alone.
         let fragile = |stamp: Stamp| !stamp.how().is_strong() || stamp.how().is_nc();
@@ -170,6 +171,21 @@ impl Cell {
 }
 
 impl Quad {
+    /// The sixteen bytes at an offset, of which those in these spans hold something.
+    fn new(offset: u64, written: &[(u64, u64)]) -> Self {
+        let cell = |from, to| {
+            let holds = |span: &(u64, u64)| span.0 <= from && to <= span.1;
+            Cell::new(written.iter().any(holds))
+        };
+        let apart = |&(from, to): &(u64, u64)| to <= offset || from >= offset + QUAD;
+        let whole = cell(offset, offset + QUAD);
+        if whole.initialised || written.iter().all(apart) {
+            return Self::Whole(whole);
+        }
+        let byte = |n| cell(offset + n as u64, offset + n as u64 + 1);
+        Self::Bytes(Box::new(std::array::from_fn(byte)))
+    }
+
     /// Parts it so that `len` bytes at `offset` are whole cells; gives those cells.
     fn cells(&mut self, offset: u64, len: u64) -> &mut [Cell] {
         let coarse = (offset | len).is_multiple_of(4);
@@ -198,9 +214,15 @@ impl Shadow {
     pub(crate) fn new(initialised: bool) -> Self {
         Self {
             initialised,
+            written: Vec::new(),
             pages: Vec::new(),
             words: FxHashMap::default(),
         }
+    }
+
+    /// These bytes held something before anybody accessed any.
+    pub(crate) fn written(&mut self, from: u64, to: u64) {
+        self.written.push((from, to));
     }
 
     fn quad(&mut self, offset: u64) -> &mut Quad {
@@ -208,9 +230,16 @@ impl Shadow {
         if self.pages.len() <= page {
             self.pages.resize(page + 1, None);
         }
-        let initialised = self.initialised;
+        let (initialised, written) = (self.initialised, &self.written);
         let quads = self.pages[page].get_or_insert_with(|| {
-            vec![Quad::Whole(Cell::new(initialised)); (PAGE / QUAD) as usize].into()
+            let base = page as u64 * PAGE;
+            if written.is_empty() {
+                return vec![Quad::Whole(Cell::new(initialised)); (PAGE / QUAD) as usize].into();
+            }
+            let near = |&&(from, to): &&(u64, u64)| from < base + PAGE && to > base;
+            let near: Vec<(u64, u64)> = written.iter().filter(near).copied().collect();
+            let quads = (0..PAGE / QUAD).map(|n| Quad::new(base + n * QUAD, &near));
+            quads.collect()
         });
         &mut quads[(offset % PAGE / QUAD) as usize]
     }
@@ -236,13 +265,6 @@ impl Shadow {
             }
         };
         (&mut words[at], mixed)
-    }
-
-    /// Who stored the word at an offset with a strong store.
-    pub(crate) fn writer(&self, offset: u64) -> Option<Stamp> {
-        let words = self.words.get(&(offset / QUAD))?;
-        let holds = |word: &&Word| offset.wrapping_sub(word.offset) < u64::from(word.size);
-        words.iter().find(holds).map(|word| word.write)
     }
 
     /// Weak stores cover a range: what strong ones published there is no more to be had.

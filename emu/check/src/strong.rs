@@ -24,11 +24,16 @@ impl Scene<'_> {
         let within = u64::from(element * size);
         let (address, offset) = (target.address + within, target.offset + within);
         let (region, kind) = (target.region, target.kind());
-        let at = place(region, target.address, target.offset, offset);
+        let at = place(
+            region.map(|region| &**region),
+            target.address,
+            target.offset,
+            offset,
+        );
         let (word, mixed) = target.shadow.word(offset, size);
         if let (Some(earlier), true) = (mixed, kind.is_some_and(RegionKind::is_signal)) {
             let earlier = (!earlier.is_none()).then_some(earlier);
-            let detail = || format!("{size} bytes at {address:#x}, otherwise before");
+            let detail = || format!("{size} bytes here, otherwise before");
             self.findings
                 .report(Rule::MixedSize, self.registry, (earlier, stamp), at, detail);
         }
@@ -57,6 +62,7 @@ impl Scene<'_> {
             )
         {
             let on = Synchronised::Acquired {
+                region: region.cloned(),
                 address,
                 pc: self.pc,
             };
@@ -96,6 +102,7 @@ impl Scene<'_> {
         }
         if releases.is_some() {
             let on = Synchronised::Released {
+                region: region.cloned(),
                 address,
                 pc: self.pc,
             };

@@ -19,6 +19,7 @@ mod launch;
 #[allow(unsafe_code, reason = "the one module that touches device memory")]
 mod memory;
 mod op;
+mod polling;
 mod registers;
 mod run;
 mod upcoming;
@@ -32,5 +33,6 @@ pub use hook::{Access, CtaBarrier, Fast, Fence, Hook, Operation, Site, Space};
 pub use kernel::{CompileError, Kernel, ParamInfo, SourceLine};
 pub use launch::{Launch, LaunchError};
 pub use memory::{GlobalMemory, MemoryFault, Region};
+pub use polling::Polled;
 pub use slabfence_emu_model::{Order, Scope};
 pub use upcoming::Upcoming;

@@ -6,7 +6,7 @@ use crate::{
     decode::Code,
     lanes,
     op::{LaneOp, MemoryOp, Op},
-    warp::{Fragment, Sighting, Standing, Warp, clock_value, put_all},
+    warp::{Fragment, Poll, Sighting, Standing, Warp, clock_value, put_all},
 };
 use std::sync::atomic::{Ordering, fence};
 
@@ -259,7 +259,8 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
                     lanes,
                     digest: found.digest,
                 });
-                current.poll = repeats.then_some(found.first);
+                let (addr, seen) = found.first;
+                current.poll = repeats.then_some(Poll { addr, seen, pc });
                 if repeats { Next::Yield } else { Next::On }
             }
         }

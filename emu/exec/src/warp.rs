@@ -48,6 +48,8 @@ pub(crate) struct Poll {
     pub(crate) addr: u64,
     /// What that lane found there.
     pub(crate) seen: u64,
+    /// The access.
+    pub(crate) pc: u32,
 }
 
 /// What a strong access at some place found when it was last executed.

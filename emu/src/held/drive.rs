@@ -1,16 +1,14 @@
 //! A run from its beginning to its end, by a policy.
 
-use slabfence_emu_exec::WaitReason;
-
 use crate::callback::Callback;
 use crate::machine::State;
-use crate::operations::{OpId, Work};
+use crate::operations::OpId;
 
 use super::choose::Chooser;
 use super::crew::{Agent, Role, Standing};
 use super::name::Name;
 use super::plan::{Patience, Plan};
-use super::report::{End, LastWriter, Reason, Wait, Waiter};
+use super::report::End;
 use super::stage::{Did, Stage};
 
 /// Rounds in which everybody polls once before it is said that nothing changes: wait loops look at some words only now
@@ -116,89 +114,6 @@ impl Stage {
         None
     }
 
-    /// Everybody who has not ended.
-    pub(super) fn waiters(&mut self, state: &State) -> Vec<Waiter> {
-        let mut waiters = Vec::new();
-        for (&name, grid) in &self.grids {
-            if grid.waiting() > 0 {
-                let blocks = grid.waiting();
-                waiters.push(waiter(
-                    name,
-                    grid.launch.kernel.name(),
-                    Wait::Room { blocks },
-                ));
-            }
-        }
-        let numbers: Vec<usize> = self.blocks.keys().copied().collect();
-        for number in numbers {
-            self.warps(number, state, &mut waiters);
-        }
-        let started = |name| self.grids.contains_key(&name);
-        for (id, op) in self.operations().iter() {
-            let Some(name) = self.name_of(id) else {
-                continue;
-            };
-            let what = match &op.work {
-                Work::Kernel(launch) => launch.kernel.name(),
-                Work::Copy { .. } => "a copy",
-                Work::Fill { .. } => "a fill",
-                Work::Host(_) => "a host function",
-                Work::Marker | Work::Record(_) | Work::Retire(_) | Work::Free(_) => continue,
-            };
-            if !started(name) {
-                let after = self.names_after(id).into_iter();
-                let after = after.map(|name| (name.device, name.op)).collect();
-                waiters.push(waiter(name, what, Wait::Operations(after)));
-            }
-        }
-        waiters
-    }
-
-    fn warps(&mut self, number: usize, state: &State, waiters: &mut Vec<Waiter>) {
-        let Some(block) = self.blocks.get(&number) else {
-            return;
-        };
-        let (name, cta) = (block.name, block.cta.ctaid());
-        let kernel = block.cta.launch().kernel.name().to_owned();
-        for at in block.cta.waits() {
-            let reason = match at.reason {
-                WaitReason::Exited => continue,
-                WaitReason::Running => Reason::Runs,
-                WaitReason::Barrier { id, count } => Reason::Barrier { id, count },
-                WaitReason::Lanes { mask } => Reason::Lanes { mask },
-                WaitReason::Polling { addr, seen } => {
-                    let home = self.watch.home(addr);
-                    let memory = &state.memory;
-                    Reason::Polls {
-                        address: addr,
-                        seen,
-                        region: memory
-                            .announced_at(addr)
-                            .or_else(|| memory.announced_at(home)),
-                        writer: self.watch.writers.get(&(home / 8)).map(|by| LastWriter {
-                            device: by.name.device,
-                            operation: by.name.op,
-                            kernel: by.kernel.name().to_owned(),
-                            cta: by.name.block,
-                            warp: by.name.warp,
-                            line: by.kernel.ptx_line(by.pc),
-                        }),
-                    }
-                }
-            };
-            let wait = Wait::Warp {
-                cta,
-                warp: at.warp as u32,
-                lanes: at.lanes,
-                pc: at.pc,
-                line: at.line,
-                source: at.source,
-                reason,
-            };
-            waiters.push(waiter(name, &kernel, wait));
-        }
-    }
-
     /// Starts every operation that can start and makes every block resident that there is room for, in canonical order.
     pub(super) fn dispatch_all(&mut self, state: &mut State) -> Did {
         let waits = |agent: &&Agent| {
@@ -211,14 +126,5 @@ impl Stage {
             }
         }
         Did::Moved
-    }
-}
-
-fn waiter(name: Name, what: &str, wait: Wait) -> Waiter {
-    Waiter {
-        device: name.device,
-        operation: name.op,
-        what: what.to_owned(),
-        wait,
     }
 }

@@ -13,6 +13,7 @@ mod order;
 mod places;
 mod plan;
 mod random;
+mod regions;
 mod report;
 mod resident;
 mod running;
@@ -20,7 +21,9 @@ mod search;
 mod settle;
 mod snapshot;
 mod stage;
+mod waiters;
 mod watch;
+mod words;
 
 use std::fmt;
 use std::time::Duration;
@@ -28,9 +31,9 @@ use std::time::Duration;
 pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
-pub use slabfence_emu_check::{Finding, Party, Rule};
+pub use slabfence_emu_check::{Finding, Party, Place, RegionKind, Rule};
 
-pub use report::{End, LastWriter, Reason, Run, Wait, Waiter};
+pub use report::{End, LastWriter, Poll, Reason, Run, Wait, Waiter, Writer};
 
 use crate::code::{Code, Status};
 use crate::machine::{Machine, State};

@@ -24,9 +24,9 @@ impl Name {
     /// In place of a block.
     pub(super) const NO_BLOCK: u64 = u64::MAX;
 
-    /// The operation as one number that people can read: ten billions for each device, and its place there.
+    /// The operation as one number: the device, and in the low half its place there, by which the detector calls it.
     pub(super) fn op_number(self) -> u64 {
-        u64::from(self.device) * 10_000_000_000 + u64::from(self.op)
+        u64::from(self.device) << 32 | u64::from(self.op)
     }
 
     /// One number for the trace.

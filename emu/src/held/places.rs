@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::memory::Memory;
 use crate::va::Kind;
@@ -10,7 +11,7 @@ use crate::va::Kind;
 use super::changed::PAGE;
 
 /// A valid range of addresses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     /// First address.
     pub(super) base: u64,
@@ -22,10 +23,12 @@ pub(super) struct Place {
     pub(super) device: u32,
     /// What it is.
     pub(super) kind: Kind,
-    /// Distinguishes it from others that had its addresses.
-    pub(super) id: u64,
     /// The first page of its memory. All mappings of it have the same.
     page: usize,
+    /// What it is called.
+    pub(super) name: Arc<str>,
+    /// What of it holds something, as offsets; `None`: all of it.
+    pub(super) written: Option<Arc<[(u64, u64)]>>,
 }
 
 impl Place {
@@ -69,8 +72,9 @@ impl Places {
                 home: home.map_or(range.base, |&(_, _, base)| base),
                 device: range.device,
                 kind: range.kind,
-                id: range.id,
                 page: 0,
+                name: range.words().into(),
+                written: memory.written(range).map(Arc::from),
             }
         };
         let mut places: Vec<Place> = memory.map.ranges().map(place).collect();

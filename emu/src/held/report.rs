@@ -1,10 +1,7 @@
-//! What came of a held run, in data and in words.
+//! What came of a held run, in data.
 
-use std::fmt;
-
-use slabfence_emu_check::Finding;
+use slabfence_emu_check::{Finding, Place};
 use slabfence_emu_exec::SourceLine;
-use slabfence_sys::{RangeKind, RangeNote};
 
 /// How one run went.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +49,8 @@ pub enum End {
 pub struct Waiter {
     /// The device.
     pub device: u32,
+    /// The rank that it works for, where its parameters tell.
+    pub rank: Option<u32>,
     /// Place of the operation among those of the device since it was held, from 1.
     pub operation: u32,
     /// The kernel, or what else the operation is.
@@ -92,17 +91,8 @@ pub enum Wait {
 /// Why a warp does not go on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// It polls a word.
-    Polls {
-        /// The address of the first lane.
-        address: u64,
-        /// What it sees there.
-        seen: u64,
-        /// What the library said the word is.
-        region: Option<RangeNote>,
-        /// Who wrote it last in this run, by a strong store.
-        writer: Option<LastWriter>,
-    },
+    /// Its lanes poll words, one after the other or each its own.
+    Polls(Vec<Poll>),
     /// It waits at a barrier of the block.
     Barrier {
         /// Its number.
@@ -117,6 +107,39 @@ pub enum Reason {
     },
     /// It could go on, and does not end.
     Runs,
+}
+
+/// A word that lanes of a warp poll.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Poll {
+    /// The lanes.
+    pub lanes: u32,
+    /// Line of the PTX text with the access.
+    pub line: u32,
+    /// The word, by the name of its memory.
+    pub place: Place,
+    /// What they saw at their last look.
+    pub seen: u64,
+    /// What it holds now; `None` in shared memory.
+    pub now: Option<u64>,
+    /// What they compare it with: what they wait for, if they wait for one value. `None` where the code does not tell.
+    pub expected: Option<u64>,
+    /// Who could still write it, as far as operations have not ended: those of the rank whose word it is, or else those
+    /// whose parameters lead to that memory.
+    pub writers: Vec<Writer>,
+    /// Who wrote it last in this run, by a strong store.
+    pub last: Option<LastWriter>,
+}
+
+/// Somebody who may write a word.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Writer {
+    /// The rank, where it is known.
+    pub rank: Option<u32>,
+    /// The device, where it is known.
+    pub device: Option<u32>,
+    /// Operations of it that have not ended and whose parameters lead there: place among those of the device, and kernel.
+    pub operations: Vec<(u32, String)>,
 }
 
 /// Who stored to a word last.
@@ -134,126 +157,4 @@ pub struct LastWriter {
     pub warp: u32,
     /// Line of the PTX text.
     pub line: u32,
-}
-
-impl fmt::Display for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {}", self.seed, self.end)?;
-        if let Some(wrong) = &self.wrong {
-            write!(f, "\n  wrong result: {wrong}")?;
-        }
-        self.findings
-            .iter()
-            .try_for_each(|finding| write!(f, "\n{finding}"))
-    }
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, waiters) = match self {
-            End::Complete => return f.write_str("complete"),
-            End::Fault(words) => return write!(f, "fault: {words}"),
-            End::Deadlock(waiters) => (
-                "deadlock: nobody can change memory any more, and these wait:",
-                waiters,
-            ),
-            End::Unfinished(waiters) => {
-                ("unfinished at the limit of instructions; at work:", waiters)
-            }
-        };
-        f.write_str(first)?;
-        waiters
-            .iter()
-            .try_for_each(|waiter| write!(f, "\n  {waiter}"))
-    }
-}
-
-impl fmt::Display for Waiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "device {}, operation {}, {}",
-            self.device, self.operation, self.what
-        )?;
-        match &self.wait {
-            Wait::Room { blocks } => write!(f, ": {blocks} blocks have no room"),
-            Wait::Operations(after) => {
-                f.write_str(": behind")?;
-                let mut after = after.iter();
-                after.try_for_each(|(device, op)| write!(f, " device {device} operation {op}"))
-            }
-            Wait::Warp {
-                cta: [x, y, z],
-                warp,
-                lanes,
-                line,
-                source,
-                reason,
-                ..
-            } => {
-                write!(
-                    f,
-                    ", block ({x}, {y}, {z}), warp {warp}, lanes {lanes:#x}, PTX line {line}"
-                )?;
-                if let Some(source) = source {
-                    write!(f, ", {source}")?;
-                }
-                write!(f, ": {reason}")
-            }
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Barrier { id, count: 0 } => write!(f, "at barrier {id} of the block"),
-            Reason::Barrier { id, count } => write!(f, "at barrier {id} of {count} threads"),
-            Reason::Lanes { mask } => write!(f, "waits for lanes {mask:#x} of the warp"),
-            Reason::Runs => f.write_str("runs"),
-            Reason::Polls {
-                address,
-                seen,
-                region,
-                writer,
-            } => {
-                write!(f, "polls {address:#x}, sees {seen:#x}")?;
-                if let Some(note) = region {
-                    write!(f, ", which is {}", words(note, *address))?;
-                }
-                match writer {
-                    Some(by) => write!(
-                        f,
-                        "; last written by device {}, operation {}, {}, block {}, warp {}, PTX line {}",
-                        by.device, by.operation, by.kernel, by.cta, by.warp, by.line
-                    ),
-                    None => f.write_str("; not written in this run"),
-                }
-            }
-        }
-    }
-}
-
-/// An announced range in words.
-fn words(note: &RangeNote, address: u64) -> String {
-    let kind = match note.kind {
-        RangeKind::LOCAL => "local words",
-        RangeKind::EPOCH => "the epoch",
-        RangeKind::TICKET => "the ticket",
-        RangeKind::SIGNAL => "signal lines",
-        RangeKind::OUTBOX => "outbox",
-        RangeKind::INBOX => "inbox",
-        RangeKind::PACKETS => "packets",
-        _ => "memory",
-    };
-    let mut words = format!("{kind} of rank {}", note.rank);
-    if note.slot != RangeNote::NONE {
-        words += &format!(", slot {}", note.slot);
-    }
-    words += &match note.source {
-        RangeNote::NONE if note.kind == RangeKind::SIGNAL => ", written by any peer".to_owned(),
-        RangeNote::NONE => String::new(),
-        source => format!(", written by rank {source}"),
-    };
-    words + &format!(", offset {}", address.saturating_sub(note.base))
 }

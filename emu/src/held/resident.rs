@@ -125,6 +125,8 @@ impl Stage {
         let mut memory = View {
             map: &state.memory.map,
             device,
+            stale: &[],
+            used: &Default::default(),
         };
         let mut env = Env {
             memory: &mut memory,
@@ -163,7 +165,11 @@ impl Stage {
             Step::Fault(fault) => {
                 let op = name.op_number();
                 let checker = self.watch.detector.0.as_deref();
-                self.finding = checker.and_then(|checker| checker.fault(op, &fault));
+                let was = |address| {
+                    let range = state.memory.map.removed_at(address)?;
+                    Some(range.words())
+                };
+                self.finding = checker.and_then(|checker| checker.fault(op, &fault, was));
                 let words = faults::describe(&fault, device, &state.memory.map);
                 return self.fault(state, device, faults::code(&fault.kind), words);
             }

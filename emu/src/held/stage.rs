@@ -10,6 +10,7 @@ use crate::callback::Callback;
 use crate::code::Code;
 use crate::machine::State;
 use crate::operations::{OpId, Operations, Source, Work};
+use crate::taken::Stale;
 use crate::task;
 
 use super::crew::{Crew, Role, Standing};
@@ -131,7 +132,7 @@ impl Stage {
                         return Some(did);
                     }
                 }
-                Work::Kernel(_) | Work::Copy { .. } | Work::Fill { .. } | Work::Host(_) => {
+                Work::Kernel(..) | Work::Copy { .. } | Work::Fill { .. } | Work::Host(_) => {
                     self.starts.insert(name, id);
                     self.crew.add(name, Role::Start);
                 }
@@ -242,12 +243,17 @@ impl Stage {
             return Did::Moved;
         };
         match &op.work {
-            Work::Kernel(launch) => {
+            Work::Kernel(launch, taken) => {
+                let stale = state.memory.stale(taken);
                 let launch = Launch {
                     tag: name.op_number(),
                     ..Launch::clone(launch)
                 };
                 self.admit(id, name, launch);
+                for Stale { address, was } in stale {
+                    let home = self.watch.home(address);
+                    self.watch.detector.captured(name.op_number(), home, was);
+                }
                 Did::Moved
             }
             &Work::Host(callback) => Did::Call(callback, id),

@@ -130,6 +130,17 @@ impl Watch {
         }
     }
 
+    /// Where addresses lie.
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Start and bytes of the range that holds an address; nothing where there is none.
+    pub(super) fn range(&mut self, address: u64) -> (u64, u64) {
+        let place = self.places.find(address, &mut self.hint);
+        place.map_or((address, 0), |place| (place.base, place.len))
+    }
+
     /// The one address of the byte at `address`.
     pub(super) fn home(&mut self, address: u64) -> u64 {
         self.places.home(address, &mut self.hint)

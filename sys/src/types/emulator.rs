@@ -45,6 +45,10 @@ pub struct RangeNote {
     pub source: u32,
     /// Identity of the channel.
     pub channel: u64,
+    /// Phase of data flags, [`RangeNote::NONE`] for everything else.
+    pub phase: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// `slabfenceEmuVersion`: which emulated driver it is.
@@ -54,11 +58,12 @@ pub(crate) type EmuVersion = unsafe extern "C" fn() -> u32;
 pub(crate) type EmuAnnounceRange = unsafe extern "C" fn(note: *const RangeNote) -> CUresult;
 
 impl RangeNote {
-    /// "No slot" in [`RangeNote::slot`], "no single writer" in [`RangeNote::source`].
+    /// "No slot" in [`RangeNote::slot`], "no single writer" in [`RangeNote::source`], "no phase" in [`RangeNote::phase`].
     pub const NONE: u32 = u32::MAX;
 }
 
 layout!(
-    RangeNote: size 40, align 8,
+    RangeNote: size 48, align 8,
     base @ 0, bytes @ 8, kind @ 16, slot @ 20, rank @ 24, source @ 28, channel @ 32,
+    phase @ 40, reserved @ 44,
 );

@@ -54,6 +54,8 @@ pub enum Contents {
     Words(Vec<u32>),
     /// Words of 32 bits that count up from this one.
     Ascending(u32),
+    /// Nothing that may be read: it was never written.
+    Unwritten,
 }
 
 /// A graph of launches of one rank, one after another.

@@ -48,7 +48,9 @@ impl Memory {
         let len = place.initial.len() as u64;
         if place.mapped.is_empty() {
             let own = DeviceBuffer::new(owner, place.initial.len())?;
-            own.write(0, &place.initial)?;
+            if place.written {
+                own.write(0, &place.initial)?;
+            }
             return Ok(Self {
                 address: own.ptr().raw(),
                 len,
@@ -56,13 +58,15 @@ impl Memory {
             });
         }
         let base = map(owner, place)?;
-        let _guard = owner.bind()?;
-        let api = owner.driver().api();
-        let bytes = place.initial.len();
-        let copy = api.cuMemcpyHtoD().map_err(missing)?;
-        // SAFETY: the mapping has at least so many bytes, and so has the source.
-        let code = unsafe { copy(base, place.initial.as_ptr().cast(), bytes) };
-        check("cuMemcpyHtoD", code)?;
+        if place.written {
+            let _guard = owner.bind()?;
+            let api = owner.driver().api();
+            let bytes = place.initial.len();
+            let copy = api.cuMemcpyHtoD().map_err(missing)?;
+            // SAFETY: the mapping has at least so many bytes, and so has the source.
+            let code = unsafe { copy(base, place.initial.as_ptr().cast(), bytes) };
+            check("cuMemcpyHtoD", code)?;
+        }
         Ok(Self {
             address: base.0,
             len,

@@ -24,15 +24,7 @@ pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
     let mut line = Line::new(subject, &[plan.ranks]);
     line.cases = 1;
     line.runs = played.runs;
-    for mut found in played.bad.iter().flat_map(Found::of) {
-        let named = found.region.as_ref().and_then(|region| {
-            let of = |&(base, len): &(u64, u64)| (base..base + len).contains(&region.address);
-            played.buffers.iter().position(of)
-        });
-        if let Some(buffer) = named {
-            let place = &plan.buffers[buffer];
-            found.rename(&place.name, &place.tag, played.buffers[buffer].0);
-        }
+    for found in played.bad.iter().flat_map(Found::of) {
         line.add(plan.ranks, "scenario", found, None);
     }
     line.seconds = begin.elapsed().as_secs_f64();

@@ -37,7 +37,20 @@ pub struct Place {
     pub tag: String,
     pub owner: u32,
     pub mapped: Vec<u32>,
+    /// As many bytes as it has.
     pub initial: Vec<u8>,
+    /// Whether they are written before the ranks begin.
+    pub written: bool,
+}
+
+impl Place {
+    /// What findings call it.
+    pub fn title(&self) -> String {
+        match self.tag.as_str() {
+            "" => format!("buffer `{}`", self.name),
+            tag => format!("buffer `{}` ({tag})", self.name),
+        }
+    }
 }
 
 /// Launches of a graph.
@@ -194,9 +207,13 @@ impl Reader<'_> {
                 return Err(self.wrong(&buffer.name, "two buffers have this name"));
             }
             let mapped = buffer.mapped.iter().map(|rank| self.rank(rank));
+            let written = !buffer
+                .initial
+                .as_ref()
+                .is_some_and(|contents| matches!(contents.get_ref(), Contents::Unwritten));
             let mut initial = match &buffer.initial {
-                Some(contents) => self.contents(contents, size)?,
-                None => Vec::new(),
+                Some(contents) if written => self.contents(contents, size)?,
+                _ => Vec::new(),
             };
             initial.resize(size as usize, 0);
             places.push(Place {
@@ -205,6 +222,7 @@ impl Reader<'_> {
                 owner: self.rank(&buffer.owner)?,
                 mapped: mapped.collect::<Result<_, _>>()?,
                 initial,
+                written,
             });
             self.sizes.push(size);
         }
@@ -233,6 +251,9 @@ impl Reader<'_> {
             Contents::Words(list) => words(&mut list.iter().copied()),
             Contents::Ascending(first) => {
                 words(&mut (0..(size / 4) as u32).map(|i| first.wrapping_add(i)))
+            }
+            Contents::Unwritten => {
+                return Err(self.wrong(contents, "nothing can be expected of unwritten bytes"));
             }
         };
         match bytes.len() as u64 <= size {

@@ -20,8 +20,6 @@ pub struct Played {
     pub runs: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
-    /// Start and length of every buffer.
-    pub buffers: Vec<(u64, u64)>,
 }
 
 /// All ranks. What they hold goes with their machine.
@@ -53,6 +51,9 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
         graphs: Vec::new(),
         devices,
     };
+    for (memory, place) in stage.memory.iter().zip(&plan.buffers) {
+        machine.call(memory.address, memory.len, &place.title());
+    }
     stage.load()?;
     for capture in &plan.graphs {
         let graph = stage.capture(capture)?;
@@ -85,7 +86,6 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
     Ok(Played {
         runs: explored.runs,
         bad: explored.bad,
-        buffers: stage.memory.iter().map(|m| (m.address, m.len)).collect(),
     })
 }
 

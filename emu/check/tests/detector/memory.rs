@@ -157,16 +157,20 @@ fn a_fault_says_what_is_or_was_there() {
 }
 
 #[test]
-fn memory_that_is_newer_than_the_parameters_is_stale() {
+fn memory_that_is_not_what_the_parameters_were_taken_for_is_stale() {
     let kernel = kernel(1, "ld.param.u64 %d1, [p0]; ld.global.u32 %r5, [%d1]; ret;");
-    for (generation, captured, expected) in [(5, 4, vec![Rule::StaleAddress]), (5, 5, vec![])] {
-        let regions = [Region {
-            generation,
-            ..filled(A, 256, 0, "a")
-        }];
+    let regions = [filled(A, 256, 0, "a"), filled(A + 256, 256, 0, "b")];
+    let words = "the parameters hold its address (+ 0x10) since `old` was there, which is gone";
+    for (captured, expected) in [
+        (Some(A + 16), vec![(Rule::StaleAddress, words)]),
+        (Some(A + 256), vec![]),
+        (None, vec![]),
+    ] {
         let mut checker = checker(Options::default(), &regions);
         checker.begin(1, 0, &[]);
-        checker.captured(1, captured);
+        if let Some(address) = captured {
+            checker.captured(1, address, "old".to_owned());
+        }
         let launch = std::sync::Arc::new(slabfence_emu_exec::Launch {
             tag: 1,
             ..launch(&kernel, 1, 1, &[A])
@@ -180,12 +184,9 @@ fn memory_that_is_newer_than_the_parameters_is_stale() {
             executed: 0,
         };
         cta.step(0, &mut env, 100);
-        let rules: Vec<_> = checker
-            .finish()
-            .iter()
-            .map(|finding| finding.rule)
-            .collect();
-        assert_eq!(rules, expected);
+        let findings = checker.finish();
+        let found = findings.iter().map(|one| (one.rule, one.detail.as_str()));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }
 

@@ -354,3 +354,22 @@ fn a_finding_names_both_sides_and_the_place() {
         "{text}"
     );
 }
+
+#[test]
+fn a_finding_names_the_words_that_both_sides_last_synchronised_on() {
+    let store = of(&[ONE, "st.release.sys.global.u64 [%d2], 1;", DATA]);
+    let load = of(&[ONE, WAIT, USE]);
+    for seed in SEEDS {
+        let outcome = pair(&store, &load, seed);
+        let finding = outcome.find(Rule::Race);
+        let sides = [&finding.earlier, &finding.later].map(|side| side.as_ref().unwrap());
+        for side in sides {
+            let word = ["released flags, + 0, line ", "acquired flags, + 0, line "];
+            let word = word[side.device as usize];
+            assert!(side.synchronised.starts_with(word), "{finding}");
+        }
+        assert_eq!(finding.place.as_ref().unwrap().to_string(), "data, + 0");
+        let text = finding.to_string();
+        assert!(text.contains("operation 101 of device 1, `k` CTA 0 warp 0 lane 0, PTX line "));
+    }
+}

@@ -1,7 +1,7 @@
 //! The protocol of `docs/protocol.md`, as written and with one thing wrong.
 
 use crate::support::exchange::{BODY, Exchange, mutated};
-use slabfence_emu_check::{Finding, RegionKind, Rule};
+use slabfence_emu_check::{RegionKind, Rule};
 
 use crate::support::machine::End;
 
@@ -209,44 +209,20 @@ fn a_stale_accept_is_not_claimed_of_a_wait_that_goes_on() {
     }
 }
 
-/// The deadlocks of all seeds, whatever else was found.
-fn deadlocks(exchange: &Exchange) -> Vec<Finding> {
-    let runs = SEEDS.map(|seed| exchange.run(seed));
-    runs.filter_map(|outcome| match outcome.end {
-        End::Stuck(finding) => Some(finding),
-        _ => None,
-    })
-    .collect()
-}
-
 #[test]
-fn a_deadlock_names_every_waiter() {
+fn a_grid_without_room_for_all_its_blocks_may_wait_for_ever() {
     let mut exchange = Exchange::new(BODY);
     exchange.grids = vec![4];
     exchange.resident = 1;
-    let found = deadlocks(&exchange);
-    assert!(found.len() > 5, "{}", found.len());
-    for finding in found {
-        assert_eq!(finding.rule, Rule::Deadlock);
-        let has = |text: &str| finding.waits.iter().any(|wait| wait.contains(text));
-        assert!(has("data flag") && has("blocks wait for room"), "{finding}");
-        assert!(
-            has("rank 1 may write it") && has("its operation is 0x2"),
-            "{finding}"
-        );
-        assert!(has("saw 0x0") && has("nobody has written it"), "{finding}");
-        assert!(has("waits at barrier 2 for 32 threads"), "{finding}");
-    }
+    let stuck = SEEDS.filter(|&seed| matches!(exchange.run(seed).end, End::Stuck));
+    assert!(stuck.count() > 5);
 }
 
 #[test]
 fn an_entry_that_is_left_out_ends_in_a_deadlock() {
     let body = mutated("st.relaxed.sys.global.v2.u64 [%d25], {%d20, %d20};", "");
-    let found = deadlocks(&Exchange::new(&body));
-    assert_eq!(found.len(), 20);
-    let finding = &found[0];
-    assert!(
-        finding.waits.iter().any(|wait| wait.contains("entry line")),
-        "{finding}"
-    );
+    for seed in SEEDS {
+        let outcome = Exchange::new(&body).run(seed);
+        assert!(matches!(outcome.end, End::Stuck), "{}", outcome.text());
+    }
 }

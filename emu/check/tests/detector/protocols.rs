@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::support::machine::{End, Schedule, Stream, grid, run};
 use crate::support::{checker, filled, launch, memory};
-use slabfence_emu_check::{Options, Region};
+use slabfence_emu_check::{Options, Region, Rule};
 use slabfence_emu_exec::{Kernel, Launch};
 use slabfence_emu_mutants::{Call, Exchange, PROTOCOLS, Protocol};
 
@@ -104,7 +104,7 @@ fn rules(protocol: &Protocol, seed: u64) -> BTreeSet<&'static str> {
         .collect();
     match outcome.end {
         End::Done => {}
-        End::Stuck(finding) => _ = found.insert(finding.rule.name()),
+        End::Stuck => _ = found.insert(Rule::Deadlock.name()),
         End::Fault(fault, finding) => panic!("{}: {fault} {finding:?}", protocol.name),
     }
     found

@@ -9,7 +9,6 @@ use crate::{
     op::{MemoryOp, Place, Where},
     registers::{Registers, lanes_of},
     value::{LANES, Wide},
-    warp::Poll,
     window,
 };
 use std::sync::atomic::{Ordering, fence};
@@ -32,7 +31,8 @@ pub(crate) struct Memories<'a, M> {
 /// What a strong access found, over all its lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    pub(crate) first: Poll,
+    /// Address and value of the first lane.
+    pub(crate) first: (u64, u64),
     pub(crate) digest: u64,
 }
 
@@ -320,10 +320,7 @@ impl Notes {
 
     fn find(&mut self, addresses: &Wide, lanes: u32, row: &Wide) {
         let lane = lanes.trailing_zeros() as usize % LANES;
-        let first = Poll {
-            addr: addresses[lane],
-            seen: row[lane],
-        };
+        let first = (addresses[lane], row[lane]);
         let found = self.found.get_or_insert(Found { first, digest: 0 });
         for lane in lanes_of(lanes) {
             // Multiplication by an odd number and rotation: cheap, and every bit of every value has its say.

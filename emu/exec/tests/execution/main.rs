@@ -13,6 +13,7 @@ mod floats;
 mod hooks;
 mod integers;
 mod memory;
+mod polling;
 mod slice;
 mod support;
 mod upcoming;

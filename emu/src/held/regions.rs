@@ -1,0 +1,101 @@
+//! What memory there is and what it is called.
+
+use std::collections::BTreeMap;
+
+use slabfence_emu_check::{Region, RegionKind, Writers};
+use slabfence_sys::{RangeKind, RangeNote};
+
+use crate::memory::Memory;
+use crate::va::Kind;
+
+use super::places::{Place, Places};
+
+/// All ranges at their home addresses, as allocated, as the library laid them out, and as the host calls them: of those
+/// that overlap, the last counts.
+pub(super) fn regions(memory: &Memory, places: &Places) -> Vec<Region> {
+    let mut regions: Vec<Region> = places.homes().map(whole).collect();
+    let mut hint = 0;
+    for (base, len, name) in memory.names() {
+        let home = places.home(base, &mut hint);
+        if let Some(place) = places.find(home, &mut hint) {
+            regions.push(Region {
+                base: home,
+                len: len.min(place.base + place.len - home),
+                name: name.to_string(),
+                ..whole(place)
+            });
+        }
+    }
+    let mut worlds: BTreeMap<u64, u32> = BTreeMap::new();
+    for note in memory.notes() {
+        if note.source != RangeNote::NONE {
+            let world = worlds.entry(note.channel).or_default();
+            *world = (*world).max(note.source + 1);
+        }
+    }
+    for note in memory.notes() {
+        let base = places.home(note.base, &mut hint);
+        if let Some(place) = places.find(base, &mut hint) {
+            let world = worlds.get(&note.channel).copied().unwrap_or(1);
+            regions.push(part(&RangeNote { base, ..*note }, place, world));
+        }
+    }
+    regions
+}
+
+/// The region of a home address.
+pub(super) fn region_at(regions: &[Region], address: u64) -> Option<&Region> {
+    let holds = |region: &&Region| address.wrapping_sub(region.base) < region.len;
+    regions.iter().rev().find(holds)
+}
+
+/// A whole range of addresses.
+fn whole(place: &Place) -> Region {
+    let kind = match place.kind {
+        Kind::Host => RegionKind::Host,
+        Kind::Global => RegionKind::Variable,
+        _ => RegionKind::Buffer,
+    };
+    Region {
+        kind,
+        initialised: place.written.is_none(),
+        ..Region::buffer(place.base, place.len, place.device, &*place.name)
+    }
+}
+
+/// A part of one as the library laid it out.
+fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
+    let some = |number| (number != RangeNote::NONE).then_some(number);
+    let (slot, source) = (some(note.slot), some(note.source));
+    let kind = match (note.kind, slot, source) {
+        (RangeKind::EPOCH, ..) => RegionKind::Epoch,
+        (RangeKind::TICKET, ..) => RegionKind::Ticket,
+        (RangeKind::LOCAL, ..) => RegionKind::Counter,
+        (RangeKind::SIGNAL, Some(_), Some(_)) => RegionKind::Entry,
+        (RangeKind::SIGNAL, Some(_), None) => RegionKind::Flag,
+        (RangeKind::SIGNAL, None, _) => RegionKind::Poison,
+        (RangeKind::OUTBOX, ..) => RegionKind::Outbox,
+        (RangeKind::INBOX, ..) => RegionKind::Inbox,
+        (RangeKind::PACKETS, ..) => RegionKind::Packets,
+        _ => RegionKind::Buffer,
+    };
+    let writers = match (kind, source) {
+        (RegionKind::Flag, _) => Writers::Lines { world },
+        (RegionKind::Epoch | RegionKind::Ticket | RegionKind::Counter, _) => {
+            Writers::Rank(note.rank)
+        }
+        (_, Some(source)) => Writers::Rank(source),
+        (_, None) => Writers::Anyone,
+    };
+    Region {
+        base: note.base,
+        len: note.bytes,
+        kind,
+        channel: Some(note.channel),
+        rank: Some(note.rank),
+        slot,
+        phase: some(note.phase),
+        writers,
+        ..whole(place)
+    }
+}
