@@ -12,3 +12,4 @@ mod litmus;
 mod outputs;
 mod processes;
 mod run;
+mod scenarios;

@@ -78,6 +78,9 @@ pub struct Region {
     pub writers: Writers,
     /// Whether all its bytes hold something that may be read.
     pub initialised: bool,
+    /// Other devices that have it mapped, a bit each, or [`ANYWHERE`](Self::ANYWHERE), where who laid it out has told:
+    /// atomics on it need the scope of the system.
+    pub mapped: u32,
 }
 
 impl RegionKind {
@@ -92,7 +95,7 @@ impl RegionKind {
     }
 
     /// Whether peers' devices can reach it.
-    pub(crate) fn is_exported(self) -> bool {
+    pub fn is_exported(self) -> bool {
         self.is_slab() && !matches!(self, Self::Epoch | Self::Ticket | Self::Counter)
     }
 
@@ -126,6 +129,9 @@ impl RegionKind {
 }
 
 impl Region {
+    /// In [`mapped`](Self::mapped): any device may have it.
+    pub const ANYWHERE: u32 = u32::MAX;
+
     /// A buffer of a device: anyone may write, nothing is there yet.
     pub fn buffer(base: u64, len: u64, device: u32, name: impl Into<String>) -> Self {
         Self {
@@ -140,6 +146,7 @@ impl Region {
             phase: None,
             writers: Writers::Anyone,
             initialised: false,
+            mapped: 0,
         }
     }
 

@@ -5,25 +5,21 @@ use std::collections::BTreeMap;
 use slabfence_emu_check::{Region, RegionKind, Writers};
 use slabfence_sys::{RangeKind, RangeNote};
 
+use crate::describe::Description;
 use crate::memory::Memory;
 use crate::va::Kind;
 
 use super::places::{Place, Places};
 
-/// All ranges at their home addresses, as allocated, as the library laid them out, and as the host calls them: of those
+/// All ranges at their home addresses, as allocated, as the host describes them, and as the library laid them out: of those
 /// that overlap, the last counts.
 pub(super) fn regions(memory: &Memory, places: &Places) -> Vec<Region> {
     let mut regions: Vec<Region> = places.homes().map(whole).collect();
     let mut hint = 0;
-    for (base, len, name) in memory.names() {
+    for (base, len, description) in memory.descriptions() {
         let home = places.home(base, &mut hint);
         if let Some(place) = places.find(home, &mut hint) {
-            regions.push(Region {
-                base: home,
-                len: len.min(place.base + place.len - home),
-                name: name.to_string(),
-                ..whole(place)
-            });
+            regions.push(described(description, home, len, place));
         }
     }
     let mut worlds: BTreeMap<u64, u32> = BTreeMap::new();
@@ -63,6 +59,17 @@ fn whole(place: &Place) -> Region {
     }
 }
 
+/// A part of one as the host laid it out.
+fn described(description: &Description, base: u64, len: u64, place: &Place) -> Region {
+    Region {
+        base,
+        len: len.min(place.base + place.len - base),
+        name: description.name.clone(),
+        mapped: description.mapped & !(1 << place.device),
+        ..whole(place)
+    }
+}
+
 /// A part of one as the library laid it out.
 fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
     let some = |number| (number != RangeNote::NONE).then_some(number);
@@ -96,6 +103,10 @@ fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
         slot,
         phase: some(note.phase),
         writers,
+        mapped: match kind.is_exported() {
+            true => Region::ANYWHERE,
+            false => 0,
+        },
         ..whole(place)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use slabfence_emu::Description;
 use slabfence_emu_ptx::Module;
 use toml::Spanned;
 
@@ -44,6 +45,14 @@ pub struct Place {
 }
 
 impl Place {
+    /// What its machine is told of it.
+    pub fn description(&self) -> Description {
+        Description {
+            name: self.title(),
+            mapped: self.mapped.iter().fold(0, |mask, rank| mask | 1 << rank),
+        }
+    }
+
     /// What findings call it.
     pub fn title(&self) -> String {
         match self.tag.as_str() {

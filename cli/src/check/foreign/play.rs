@@ -52,7 +52,7 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
         devices,
     };
     for (memory, place) in stage.memory.iter().zip(&plan.buffers) {
-        machine.call(memory.address, memory.len, &place.title());
+        machine.describe(memory.address, memory.len, place.description());
     }
     stage.load()?;
     for capture in &plan.graphs {

@@ -217,17 +217,32 @@ fn atomics_on_a_peer_need_native_ones_and_system_scope() {
 
 #[test]
 fn an_own_word_that_peers_see_needs_system_scope_too() {
-    let mut regions = regions();
-    regions[0].kind = RegionKind::Inbox;
     let plain = kernel(
         1,
         "ld.param.u64 %d1, [p0]; atom.global.add.u32 %r5, [%d1], 1; ret;",
     );
     let stream = Stream::grids(0, [launch(&plain, 1, 1, &[A])]);
-    assert_eq!(
-        check(&regions, &[stream], 0).rules(),
-        [Rule::GpuScopePeerAtomic]
-    );
+    for kind in [RegionKind::Buffer, RegionKind::Ticket, RegionKind::Inbox] {
+        let with = |mapped| {
+            let mut regions = regions();
+            regions[0] = Region {
+                kind,
+                mapped,
+                ..regions[0].clone()
+            };
+            check(&regions, std::slice::from_ref(&stream), 0)
+        };
+        with(0).clean();
+        for (mapped, who) in [
+            (0b10, "device 1 has it too"),
+            (0b1100, "devices 2, 3 have it too"),
+            (Region::ANYWHERE, "other devices have it too"),
+        ] {
+            let outcome = with(mapped);
+            assert_eq!(outcome.rules(), [Rule::GpuScopePeerAtomic]);
+            assert_eq!(outcome.find(Rule::GpuScopePeerAtomic).detail, who);
+        }
+    }
 }
 
 #[test]
