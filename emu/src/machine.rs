@@ -297,7 +297,8 @@ impl Machine {
     }
 
     /// Describes `len` bytes of the machine's memory to held runs, for what they find and say. It counts for runs of a held
-    /// phase that begins later.
+    /// phase that begins later. Of an allocation of which some is described, the rest is nobody's: what accesses it is out of
+    /// bounds.
     pub fn describe(&self, address: u64, len: u64, description: Description) {
         let memory = &mut self.shared.lock().memory;
         memory.describe(address, len, description);

@@ -410,10 +410,10 @@ fn a_scenario_finds_loads_of_what_nobody_has_written() {
     }
     assert_eq!(with("", "", "offset = 32"), []);
     assert_eq!(with("", mapped, "offset = 32"), []);
-    // A mapping has whole pages, and behind the buffer nothing was written.
+    // A mapping has whole pages, and the buffer has not.
     let past = with("", mapped, "offset = 64");
     assert_eq!(past.len(), 1);
-    assert_eq!(past[0].0, "uninitialised");
+    assert_eq!(past[0].0, "out-of-bounds");
 }
 
 /// Runs the scenario with this in place of that; what is said of the file.

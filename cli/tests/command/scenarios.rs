@@ -81,3 +81,27 @@ fn an_atomic_of_one_gpu_on_a_buffer_that_others_map_is_found_at_its_owner() {
         (Some(0), Vec::new())
     );
 }
+
+#[test]
+fn a_store_behind_a_buffer_that_others_map_is_out_of_bounds() {
+    let store = |offset| format!("st.global.u32 [%x+{offset}], 7;");
+    for (offset, past) in [(64, 0), (192, 128), (8192, 8128)] {
+        let (code, list) = on_shared("scenario-behind", "mapped = [1]", &store(offset));
+        assert_eq!(code, Some(1));
+        assert_eq!(rules(&list), ["out-of-bounds"]);
+        let words = format!("{past} bytes past the end of buffer `x`");
+        assert_eq!(list[0]["detail"], words.as_str());
+    }
+    let (code, list) = on_shared(
+        "scenario-across",
+        "mapped = [1]",
+        "st.global.u64 [%x+60], %x;",
+    );
+    assert_eq!(
+        (code, rules(&list)),
+        (Some(1), vec!["fault"]),
+        "it is not aligned"
+    );
+    let last = on_shared("scenario-last", "mapped = [1]", &store(60));
+    assert_eq!(last, (Some(0), Vec::new()));
+}

@@ -40,7 +40,7 @@ impl Checker {
             _ => match self.map.below(addr) {
                 Some(below) => {
                     let past = addr.saturating_sub(below.end());
-                    let words = format!("{past} bytes past the end of `{}`", below.title());
+                    let words = format!("{past} bytes past the end of {}", below.title());
                     (Rule::OutOfBounds, words)
                 }
                 None => (Rule::OutOfBounds, format!("nothing is at {addr:#x}")),

@@ -1,6 +1,6 @@
 //! What memory there is and what it is called.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use slabfence_emu_check::{Region, RegionKind, Writers};
 use slabfence_sys::{RangeKind, RangeNote};
@@ -12,16 +12,21 @@ use crate::va::Kind;
 use super::places::{Place, Places};
 
 /// All ranges at their home addresses, as allocated, as the host describes them, and as the library laid them out: of those
-/// that overlap, the last counts.
+/// that overlap, the last counts. Of an allocation that the host describes in part, the rest is nobody's.
 pub(super) fn regions(memory: &Memory, places: &Places) -> Vec<Region> {
-    let mut regions: Vec<Region> = places.homes().map(whole).collect();
+    let mut parts: Vec<Region> = Vec::new();
+    let mut laid_out = BTreeSet::new();
     let mut hint = 0;
     for (base, len, description) in memory.descriptions() {
         let home = places.home(base, &mut hint);
         if let Some(place) = places.find(home, &mut hint) {
-            regions.push(described(description, home, len, place));
+            laid_out.insert(place.base);
+            parts.push(described(description, home, len, place));
         }
     }
+    let free = |place: &&Place| !laid_out.contains(&place.base);
+    let mut regions: Vec<Region> = places.homes().filter(free).map(whole).collect();
+    regions.append(&mut parts);
     let mut worlds: BTreeMap<u64, u32> = BTreeMap::new();
     for note in memory.notes() {
         if note.source != RangeNote::NONE {

@@ -207,6 +207,8 @@ impl Stage {
         }
         let home = self.watch.home(polled.address);
         let Some(region) = region_at(&scene.regions, home) else {
+            poll.place.region = "no memory".to_owned();
+            poll.place.offset = 0;
             return poll;
         };
         poll.place = region.place(home);

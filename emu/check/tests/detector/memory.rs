@@ -120,7 +120,7 @@ fn running_past_the_end_is_found() {
     let outcome = run_at(200);
     assert_eq!(outcome.rules(), [Rule::OutOfBounds]);
     assert!(
-        outcome.text().contains("0 bytes past the end of `a`"),
+        outcome.text().contains("0 bytes past the end of a"),
         "{}",
         outcome.text()
     );
@@ -147,7 +147,7 @@ fn a_fault_says_what_is_or_was_there() {
     };
     let finding = fault(checker(Options::default(), &regions()));
     assert_eq!(finding.rule, Rule::OutOfBounds);
-    assert_eq!(finding.detail, "3840 bytes past the end of `fresh`");
+    assert_eq!(finding.detail, "3840 bytes past the end of fresh");
     let mut gone = checker(Options::default(), &regions());
     gone.region(Region::buffer(A + 0x2000, 64, 0, "old"));
     gone.forget(A + 0x2000, 64);
