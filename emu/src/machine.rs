@@ -296,6 +296,16 @@ impl Machine {
         replaced.map_err(MachineError::Text)
     }
 
+    /// Whether the machine's devices would load a PTX text.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::Text`] with the line, when they would not.
+    pub fn accepts(&self, ptx: &str) -> Result<(), MachineError> {
+        let accepted = self.shared.lock().accepts_text(ptx);
+        accepted.map_err(MachineError::Text)
+    }
+
     /// Describes `len` bytes of the machine's memory to held runs, for what they find and say. It counts for runs of a held
     /// phase that begins later. Of an allocation of which some is described, the rest is nobody's: what accesses it is out of
     /// bounds.

@@ -240,6 +240,17 @@ fn ptx_that_is_not_accepted_is_refused_with_its_place() {
     );
     let other =
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry other()\n{\n\tret;\n}\n";
+    let newer = shipped_gather();
+    let number = newer.lines().position(|line| line.starts_with(".version"));
+    let version = newer.lines().find(|line| line.starts_with(".version"));
+    refused(
+        "check-version",
+        &newer.replace(version.expect("a version"), ".version 99.0"),
+        &format!(
+            "the PTX text is not accepted: line {}: PTX .version 99.0: this driver takes up to 9.0",
+            number.expect("a version") + 1
+        ),
+    );
     refused(
         "check-other",
         other,
@@ -328,6 +339,7 @@ const STORE_PTX: &str = ".version 7.0
 .target sm_80
 .address_size 64
 .visible .entry store(.param .u64 to, .param .u32 word)
+.maxntid 32, 1, 1
 {
     .reg .b64 %to;
     .reg .b32 %word;
@@ -449,6 +461,39 @@ fn a_scenario_is_compared_with_what_it_expects() {
 }
 
 #[test]
+fn bad_ptx_of_a_scenario_is_refused_with_its_line() {
+    let refused = |name: &str, this: &str, that: &str, said: &str| {
+        let folder = Folder::new(name);
+        assert_eq!(STORE_PTX.matches(this).count(), 1, "{this}");
+        folder.file("k.ptx", STORE_PTX.replace(this, that).as_bytes());
+        let path = folder.file("s.toml", STORE.as_bytes());
+        let run = Run::with(&["check", "--scenario", &path]);
+        let err = run.err.replace(&folder.path(""), "");
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{err}");
+        let said = format!("slabfence: k.ptx: the PTX text is not accepted: {said}\n");
+        assert_eq!(err, said);
+    };
+    refused(
+        "check-p1",
+        ".version 7.0",
+        "// Ours.\n.version 99.0",
+        "line 2: PTX .version 99.0: this driver takes up to 9.0",
+    );
+    refused(
+        "check-p2",
+        "sm_80",
+        "sm_103",
+        "line 2: PTX .target sm_103 does not run on sm_90",
+    );
+    refused(
+        "check-p3",
+        "st.global.u32",
+        "stt.global.u32",
+        "line 11: `stt.global.u32`: opcode `stt` is not supported",
+    );
+}
+
+#[test]
 fn bad_scenarios_are_refused_with_their_line() {
     let refused = |name: &str, this: &str, that: &str, said: &str| {
         let (run, err) = stored(name, this, that);
@@ -496,6 +541,18 @@ fn bad_scenarios_are_refused_with_their_line() {
         "\"k.ptx\"",
         "3",
         "line 1: invalid type: integer `3`, expected a string",
+    );
+    refused(
+        "check-s9",
+        "block = 1",
+        "block = 1\nshared = 99999999",
+        "line 13: 99999999 bytes of shared memory, and 0 that kernel `store` has itself; a block has at most 49152 here",
+    );
+    refused(
+        "check-s10",
+        "block = 1",
+        "block = 64",
+        "line 10: the device refuses to launch `store`: CUDA_ERROR_INVALID_VALUE",
     );
     refused(
         "check-s8",

@@ -77,8 +77,7 @@ pub struct Launch {
     /// Threads of a block.
     pub block: Spanned<Extent>,
     /// Bytes of dynamic shared memory.
-    #[serde(default)]
-    pub shared: u32,
+    pub shared: Option<Spanned<u32>>,
     /// One for each parameter of the kernel.
     pub arguments: Spanned<Vec<Spanned<Argument>>>,
 }

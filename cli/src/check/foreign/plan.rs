@@ -1,6 +1,7 @@
 //! A scenario file whose every name and number is known to fit.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use slabfence_emu_ptx::Module;
 use toml::Spanned;
 
 use super::file::{Argument, Contents, File, Launch, Step};
-use crate::check::replace;
+use crate::check::{case, replace};
 use crate::failure::Failure;
 
 /// Most ranks.
@@ -18,6 +19,8 @@ const MOST_RANKS: u32 = 16;
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_OPERATIONS: u64 = 4096;
 const MOST_PARAMETER: usize = 4096;
+/// Most shared memory of a block, bytes: what it can have without opting in to more.
+const MOST_SHARED: u64 = 48 << 10;
 
 /// What is run.
 #[derive(Debug)]
@@ -72,6 +75,8 @@ pub struct Capture {
 /// A launch.
 #[derive(Debug)]
 pub struct Grid {
+    /// Line of the file.
+    pub line: usize,
     pub kernel: String,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -115,12 +120,14 @@ struct Reader<'a> {
     ranks: u32,
 }
 
+/// The line that a place of a text is in.
+fn line(text: &str, span: Range<usize>) -> usize {
+    let before = text.bytes().take(span.start);
+    1 + before.filter(|&b| b == b'\n').count()
+}
+
 fn at(path: &Path, text: &str, span: Range<usize>, words: &str) -> Failure {
-    let line = 1 + text
-        .bytes()
-        .take(span.start)
-        .filter(|&b| b == b'\n')
-        .count();
+    let line = line(text, span);
     let words = words.trim().replace('\n', "; ");
     Failure::Use(format!("{}: line {line}: {words}", path.display()))
 }
@@ -139,8 +146,12 @@ impl Plan {
             let words = format!("`{}`: {error}", beside.display());
             at(path, &text, file.ptx.span(), &words)
         })?;
-        let ptx = slabfence_emu_ptx::parse(&ptx_text)
-            .map_err(|error| Failure::Use(format!("{}: {error}", beside.display())))?;
+        let refused = |error: &dyn Display| Failure::Use(format!("{}: {error}", beside.display()));
+        let (machine, _driver) = case::machine(1)?;
+        machine
+            .accepts(&ptx_text)
+            .map_err(|error| refused(&error))?;
+        let ptx = slabfence_emu_ptx::parse(&ptx_text).map_err(|error| refused(&error))?;
         let mut reader = Reader {
             path,
             text: &text,
@@ -318,6 +329,16 @@ impl Reader<'_> {
         if !(1..=65_536).contains(&count) {
             return Err(self.wrong(&launch.grid, "a grid has 1 to 65536 blocks here"));
         }
+        let shared = launch.shared.as_ref().map_or(0, |shared| *shared.get_ref());
+        let own: u64 = entry.shared.iter().map(|variable| variable.size).sum();
+        if let Some(given) = &launch.shared
+            && u64::from(shared) + own > MOST_SHARED
+        {
+            let words = format!(
+                "{shared} bytes of shared memory, and {own} that kernel `{name}` has itself; a block has at most {MOST_SHARED} here"
+            );
+            return Err(self.wrong(given, words));
+        }
         let (given, wanted) = (launch.arguments.get_ref(), &entry.params);
         if given.len() != wanted.len() {
             let words = format!(
@@ -343,10 +364,11 @@ impl Reader<'_> {
             parameters.push(parameter);
         }
         Ok(Grid {
+            line: line(self.text, launch.kernel.span()),
             kernel: name.clone(),
             grid: blocks,
             block: threads,
-            shared: launch.shared,
+            shared,
             parameters,
         })
     }

@@ -218,6 +218,12 @@ impl<'a> Stage<'a> {
                 ptr::null_mut(),
             )
         };
-        check(&format!("launching `{}`", grid.kernel), code)
+        match code.is_success() {
+            true => Ok(()),
+            false => Err(Failure::Use(format!(
+                "line {}: the device refuses to launch `{}`: {code:?}",
+                grid.line, grid.kernel
+            ))),
+        }
     }
 }
