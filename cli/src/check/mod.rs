@@ -9,6 +9,7 @@ mod replace;
 mod report;
 mod scenario;
 mod seat;
+mod wait;
 
 use std::path::PathBuf;
 

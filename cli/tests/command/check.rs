@@ -180,10 +180,11 @@ fn findings_name_memory_and_operations_and_print_no_addresses() {
     let waits = stuck.expect("a deadlock")["waits"]
         .as_array()
         .expect("a list");
-    let waits: Vec<&str> = waits.iter().filter_map(Value::as_str).collect();
     let words = "polls entry line (slot A, source 1) of rank 0, + 0 (PTX line ";
-    let waiter = waits.iter().find(|wait| wait.contains(words));
-    let waiter = waiter.unwrap_or_else(|| panic!("{waits:?}"));
+    let said = |wait: &Value| wait["words"].as_str().expect("words").to_owned();
+    let wait = waits.iter().find(|wait| said(wait).contains(words));
+    let wait = wait.unwrap_or_else(|| panic!("{waits:?}"));
+    let waiter = said(wait);
     for words in [
         "rank 0, operation ",
         "`sf_gather_push` CTA 0 warp 8 lane 1, PTX line ",
@@ -191,6 +192,22 @@ fn findings_name_memory_and_operations_and_print_no_addresses() {
     ] {
         assert!(waiter.contains(words), "{words}\n{waiter}");
     }
+    assert_eq!((&wait["rank"], &wait["on"]), (&0.into(), &"poll".into()));
+    assert_eq!(
+        (&wait["warp"], &wait["lanes"]),
+        (&8.into(), &serde_json::json!([1]))
+    );
+    let poll = &wait["polls"][0];
+    assert_eq!(poll["region"], "entry line (slot A, source 1) of rank 0");
+    let values = ["offset", "expected", "seen", "current"].map(|key| poll[key].as_u64());
+    assert_eq!(values, [Some(0), Some(2), Some(0), Some(0)]);
+    let writers = poll["writers"].as_array().expect("a list");
+    assert_eq!(
+        writers.len(),
+        1,
+        "the source alone writes the line: {writers:?}"
+    );
+    assert_eq!(writers[0]["rank"], 1);
     assert!(!long(&run.out), "{}", run.out);
 }
 
@@ -203,10 +220,16 @@ fn a_kernel_that_faults_is_found_and_told_without_noise() {
     let (run, err) = with_ptx("check-fault", &text, &["--seed", "0"]);
     assert_eq!((run.code, err.as_str()), (Some(1), ""), "{}", run.out);
     assert!(
-        run.out.contains("illegal store of 8 bytes at 0x40"),
+        run.out.contains("out-of-bounds at no memory") && run.out.contains("nothing is at 0x40"),
         "{}",
         run.out
     );
+    assert!(
+        run.out.contains("store of 8 bytes that faulted by rank "),
+        "{}",
+        run.out
+    );
+    assert!(!run.out.contains("fault: "), "it is told once: {}", run.out);
     assert!(
         run.out.contains("left out after others failed"),
         "{}",

@@ -105,3 +105,111 @@ fn a_store_behind_a_buffer_that_others_map_is_out_of_bounds() {
     let last = on_shared("scenario-last", "mapped = [1]", &store(60));
     assert_eq!(last, (Some(0), Vec::new()));
 }
+
+/// Two ranks; both map `flag` of rank 0, which has 256 bytes and `TAG`. Rank 0 waits there for what rank 1 should write.
+const WAIT: &str = r#"ptx = "k.ptx"
+ranks = 3
+[[buffer]]
+name = "flag"
+size = 256
+owner = 0
+mapped = [1]
+[[step]]
+rank = 0
+[step.launch]
+kernel = "access"
+grid = 1
+block = 1
+arguments = [{ at = { buffer = "flag", offset = 128 } }]
+[[step]]
+rank = 1
+[step.launch]
+kernel = "access"
+grid = 1
+block = 1
+arguments = [{ at = { buffer = "flag", offset = 128 } }]
+"#;
+
+#[test]
+fn a_deadlock_tells_who_waits_for_what_and_who_maps_the_word() {
+    let poll =
+        access("LOOP: ld.acquire.sys.global.u32 %v, [%x+8]; setp.ne.u32 %p, %v, 7; @%p bra LOOP;");
+    let (code, list) = found("scenario-wait", WAIT, &poll, &[]);
+    assert_eq!((code, rules(&list)), (Some(1), vec!["deadlock"]));
+    let waits = list[0]["waits"].as_array().expect("a list");
+    let of = |wait: &Value| {
+        (
+            wait["rank"].as_u64(),
+            wait["kernel"].clone(),
+            wait["on"].clone(),
+        )
+    };
+    let both = [0, 1].map(|rank| (Some(rank), "access".into(), "poll".into()));
+    assert_eq!(waits.iter().map(of).collect::<Vec<_>>(), both);
+    for wait in waits {
+        assert_eq!(wait["cta"], serde_json::json!([0, 0, 0]));
+        assert_eq!(
+            (wait["warp"].as_u64(), &wait["lanes"]),
+            (Some(0), &serde_json::json!([0]))
+        );
+        let poll = &wait["polls"][0];
+        assert_eq!(poll["ptx_line"], 10);
+        assert_eq!(
+            (&poll["region"], poll["offset"].as_u64()),
+            (&"buffer `flag`".into(), Some(136))
+        );
+        let values = ["expected", "seen", "current"].map(|key| poll[key].as_u64());
+        assert_eq!(values, [Some(7), Some(0), Some(0)]);
+        let writers = poll["writers"].as_array().expect("a list");
+        let ranks: Vec<_> = writers.iter().map(|one| one["rank"].as_u64()).collect();
+        assert_eq!(ranks, [Some(0), Some(1)], "rank 2 does not map it");
+        assert_eq!(writers[1]["operations"][0]["kernel"], "access");
+        assert_eq!(poll["last_writer"], Value::Null);
+    }
+}
+
+#[test]
+fn findings_of_a_scenario_tell_ranks_and_a_fault_is_found_once() {
+    let (code, list) = on_shared("scenario-fault", "", "st.global.u32 [%x+64], 7;");
+    assert_eq!((code, rules(&list)), (Some(1), vec!["out-of-bounds"]));
+    assert_eq!(list[0]["later"]["rank"], 0);
+    assert_eq!(list[0]["detail"], "0 bytes past the end of buffer `x`");
+    // Rank 0 has no right to what rank 1 has.
+    let theirs = SHARED.replace("owner = 0", "owner = 1");
+    let store = access("st.global.u32 [%x], 7;");
+    let (code, list) = found(
+        "scenario-theirs",
+        &theirs.replace("MAPPED", ""),
+        &store,
+        &[],
+    );
+    assert_eq!((code, rules(&list)), (Some(1), vec!["wrong-region"]));
+    assert_eq!(list[0]["detail"], "the device has no right to buffer `x`");
+    for key in ["wrong", "repair"] {
+        let words = list[0][key].as_str().expect("words");
+        assert!(!words.contains("library"), "{words}");
+    }
+}
+
+#[test]
+fn a_race_of_scopes_is_repaired_by_scopes() {
+    let scenario = WAIT.replace("ranks = 3", "ranks = 2");
+    let add = access("atom.relaxed.gpu.global.add.u32 %v, [%x], 1;");
+    let (code, list) = found("scenario-scopes", &scenario, &add, &[]);
+    assert_eq!(code, Some(1));
+    let race = list
+        .iter()
+        .find(|one| one["rule"] == "race")
+        .expect("a race");
+    assert_eq!(
+        (&race["earlier"]["rank"], &race["later"]["rank"]),
+        (&0.into(), &1.into())
+    );
+    let repair = race["repair"].as_str().expect("words");
+    assert!(repair.starts_with("Give both accesses a scope"), "{repair}");
+    let system = access("atom.relaxed.sys.global.add.u32 %v, [%x], 1;");
+    assert_eq!(
+        found("scenario-right", &scenario, &system, &[]),
+        (Some(0), Vec::new())
+    );
+}

@@ -6,7 +6,7 @@ use std::ptr;
 
 use slabfence::driver::{CaptureMode, Device, Graph, GraphExec, Stream};
 use slabfence::sys::{CUfunction, CUmodule};
-use slabfence_emu::held::Run;
+use slabfence_emu::held::{self, Run};
 
 use super::memory::{Memory, check};
 use super::plan::{Capture, Grid, Plan, Task, Work};
@@ -21,6 +21,12 @@ pub struct Played {
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
+
+/// How seeds schedule: each rank has a device of its own.
+const BY_DEVICE: held::Plan = held::Plan {
+    ranks_are_devices: true,
+    ..PLAN
+};
 
 /// All ranks. What they hold goes with their machine.
 struct Stage<'a> {
@@ -81,7 +87,7 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
             }
         })
     };
-    let explored = held.explore(&PLAN, seeds.iter().copied(), look);
+    let explored = held.explore(&BY_DEVICE, seeds.iter().copied(), look);
     let explored = explored.map_err(held_error)?;
     Ok(Played {
         runs: explored.runs,
