@@ -13,7 +13,7 @@ use super::seat::{Seat, contract};
 use crate::failure::{Failure, RankError};
 use crate::ranks;
 
-/// The machine that everything is checked on.
+/// The machine that everything is checked on unless another is asked for.
 pub const PROFILE: &str = "h200-nvlink";
 
 /// Machines with a lost device so far. Pools on one cannot be closed, so each keeps its machine's place in the process.
@@ -35,11 +35,18 @@ pub struct Outcome {
     pub bad: Option<Run>,
 }
 
+/// The profile of a name.
+pub fn profile(name: &str) -> Result<Profile, Failure> {
+    let known = Profile::NAMES.join(", ");
+    let unknown = || Failure::Use(format!("there is no profile `{name}`, only {known}"));
+    Profile::named(name).ok_or_else(unknown)
+}
+
 /// A machine of this many devices, with its driver.
-pub fn machine(devices: u32) -> Result<(Machine, Driver), Failure> {
+pub fn machine(devices: u32, profile: &Profile) -> Result<(Machine, Driver), Failure> {
     let fault = |words: String| Failure::Fault(format!("the emulated machine: {words}"));
-    let profile = Profile::named(PROFILE).ok_or_else(|| fault(format!("no profile {PROFILE}")))?;
-    let machine = Machine::new(profile, devices).map_err(|error| fault(error.to_string()))?;
+    let machine =
+        Machine::new(profile.clone(), devices).map_err(|error| fault(error.to_string()))?;
     let api = machine.api().map_err(|error| fault(error.to_string()))?;
     Ok((machine, Driver::from_api(api)?))
 }
@@ -54,8 +61,9 @@ pub fn run(
     scenario: &Scenario,
     seeds: &[u64],
     text: Option<&str>,
+    profile: &Profile,
 ) -> Result<Outcome, Failure> {
-    let (machine, driver) = machine(world)?;
+    let (machine, driver) = machine(world, profile)?;
     let contract = contract(pair.transport, world, scenario.channels.len());
     let ordinals: Vec<u32> = (0..world).collect();
     let seats = ranks::on_threads(&ordinals, |bootstrap, ordinal| {

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use slabfence_emu::Profile;
+
 use super::case::{self, Outcome};
 use super::finding::Found;
 use super::kernels::Pair;
@@ -27,10 +29,11 @@ pub fn run(
     seeds: &[u64],
     ptx: Option<&Path>,
     text: Option<&str>,
+    profile: &Profile,
 ) -> Result<Report, Failure> {
     let mut lines = Vec::new();
     for &pair in pairs {
-        lines.push(line(pair, worlds, seeds, ptx, text)?);
+        lines.push(line(pair, worlds, seeds, ptx, text, profile)?);
     }
     Ok(Report::new(seeds, lines))
 }
@@ -42,6 +45,7 @@ fn line(
     seeds: &[u64],
     ptx: Option<&Path>,
     text: Option<&str>,
+    profile: &Profile,
 ) -> Result<Line, Failure> {
     let begin = Instant::now();
     let cases: Vec<(u32, Scenario)> = worlds
@@ -63,9 +67,11 @@ fn line(
             !first && !scenario.is_long(),
         )
     });
-    let run = |(world, scenario): &(u32, Scenario)| case::run(pair, *world, scenario, seeds, text);
+    let run = |(world, scenario): &(u32, Scenario)| {
+        case::run(pair, *world, scenario, seeds, text, profile)
+    };
     let outcomes = spread(pair, &cases, &order, run);
-    let mut line = Line::new(Subject::Pair(pair), worlds);
+    let mut line = Line::new(Subject::Pair(pair), worlds, profile, case::PROFILE);
     for ((world, scenario), outcome) in cases.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
             line.left_out += 1;

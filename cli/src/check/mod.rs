@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use kernels::{Op, Pair, Way};
 use report::Report;
+use slabfence_emu::Profile;
 
 use crate::failure::Failure;
 
@@ -57,6 +58,10 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["op", "transport", "world", "ptx"])]
     pub scenario: Option<PathBuf>,
 
+    /// The machine; h200-nvlink, or what the scenario says, if not given.
+    #[arg(long, value_parser = PossibleValuesParser::new(Profile::NAMES), value_name = "NAME")]
+    pub profile: Option<String>,
+
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -82,14 +87,15 @@ pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
         None => (0..args.seeds).collect(),
     };
     if let Some(path) = &args.scenario {
-        return foreign::run(path, &seeds);
+        return foreign::run(path, &seeds, args.profile.as_deref());
     }
+    let profile = case::profile(args.profile.as_deref().unwrap_or(case::PROFILE))?;
     let pairs = Pair::chosen(args.op.0, args.transport.0);
     let worlds = args
         .world
         .map_or_else(|| WORLDS.to_vec(), |world| vec![world]);
     let text = match &args.ptx {
-        Some(path) => Some(replace::read(path, &pairs, &worlds)?),
+        Some(path) => Some(replace::read(path, &pairs, &worlds, &profile)?),
         None => None,
     };
     matrix::run(
@@ -98,5 +104,6 @@ pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
         &seeds,
         args.ptx.as_deref(),
         text.as_deref(),
+        &profile,
     )
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use slabfence_emu::Profile;
 
 use super::finding::Found;
 use super::kernels::Pair;
@@ -39,6 +40,11 @@ pub enum Subject {
 pub struct Line {
     #[serde(flatten)]
     subject: Subject,
+    /// Name of the machine's profile.
+    profile: &'static str,
+    /// The one that is taken if none is asked for.
+    #[serde(skip)]
+    usual: String,
     worlds: Vec<u32>,
     /// Scenarios by worlds that were run.
     pub cases: u64,
@@ -80,9 +86,11 @@ impl Report {
 
 impl Line {
     /// Nothing yet.
-    pub fn new(subject: Subject, worlds: &[u32]) -> Self {
+    pub fn new(subject: Subject, worlds: &[u32], profile: &Profile, usual: &str) -> Self {
         Self {
             subject,
+            profile: profile.name,
+            usual: usual.to_owned(),
             worlds: worlds.to_vec(),
             cases: 0,
             left_out: 0,
@@ -108,6 +116,9 @@ impl Line {
                 file.display()
             ),
         };
+        if self.profile != self.usual {
+            replay += &format!(" --profile {}", self.profile);
+        }
         if let Some(ptx) = ptx {
             replay += &format!(" --ptx {}", ptx.display());
         }
@@ -144,8 +155,9 @@ impl fmt::Display for Line {
         let worlds: Vec<String> = self.worlds.iter().map(u32::to_string).collect();
         write!(
             f,
-            "{:<12} ranks {}: {} scenarios, {} runs, {:.1} s: ",
+            "{:<12} {}, ranks {}: {} scenarios, {} runs, {:.1} s: ",
             self.subject.to_string(),
+            self.profile,
             worlds.join(", "),
             self.cases,
             self.runs,

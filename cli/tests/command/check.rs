@@ -74,6 +74,32 @@ fn a_choice_of_all_checks_both_collectives_by_both_transports() {
 }
 
 #[test]
+fn the_shipped_kernels_are_clean_where_links_carry_no_atomics() {
+    let args = [
+        "check",
+        "--world",
+        "2",
+        "--seeds",
+        "2",
+        "--json",
+        "--profile",
+        "sm120-pcie",
+    ];
+    let run = Run::with(&args);
+    assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
+    let report = object(&run);
+    let checks = report["checks"].as_array().expect("a list");
+    assert_eq!(checks.len(), 4);
+    for line in checks {
+        assert_eq!(
+            (&line["profile"], &line["cases"]),
+            (&"sm120-pcie".into(), &9.into())
+        );
+        assert_eq!(line["findings"], serde_json::json!([]));
+    }
+}
+
+#[test]
 fn an_untouched_copy_and_an_edit_of_comments_are_clean() {
     let commented = format!("// Ours.\n{}", shipped_gather());
     for text in [shipped_gather(), &commented] {
@@ -294,6 +320,7 @@ fn wrong_use_is_refused() {
         &["check", "--world", "1"],
         &["check", "--world", "17"],
         &["check", "--seeds", "0"],
+        &["check", "--profile", "h300"],
         &["check", "--seeds", "2", "--seed", "1"],
         &["check", "--ptx", "/nonexistent/k.ptx"],
     ] {
@@ -576,6 +603,12 @@ fn bad_scenarios_are_refused_with_their_line() {
         "block = 1",
         "block = 64",
         "line 10: the device refuses to launch `store`: CUDA_ERROR_INVALID_VALUE",
+    );
+    refused(
+        "check-s11",
+        "ranks = 1",
+        "ranks = 1\nprofile = \"h300\"",
+        "line 3: there is no profile `h300`, only h200-nvlink, sm120-pcie",
     );
     refused(
         "check-s8",

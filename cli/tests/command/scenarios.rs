@@ -213,3 +213,45 @@ fn a_race_of_scopes_is_repaired_by_scopes() {
         (Some(0), Vec::new())
     );
 }
+
+#[test]
+fn an_atomic_on_a_peer_is_found_where_links_carry_none() {
+    let body = "atom.relaxed.sys.global.add.u32 %v, [%x], 1;";
+    let theirs = WAIT
+        .replace("rank = 0\n[step", "rank = 1\n[step")
+        .replace("ranks = 3", "ranks = 2");
+    let on = |profile: &str, more: &[&str]| {
+        let scenario = format!("{profile}{theirs}");
+        found("scenario-profile", &scenario, &access(body), more)
+    };
+    assert_eq!(on("", &[]), (Some(0), Vec::new()));
+    assert_eq!(
+        on("profile = \"h200-nvlink\"\n", &[]),
+        (Some(0), Vec::new())
+    );
+    let pcie = "profile = \"sm120-pcie\"\n";
+    for (profile, more, replays) in [
+        (pcie, &[][..], false),
+        ("", &["--profile", "sm120-pcie"][..], true),
+    ] {
+        let (code, list) = on(profile, more);
+        assert_eq!((code, rules(&list)), (Some(1), vec!["peer-atomic"]));
+        assert_eq!(
+            list[0]["detail"],
+            "device 1 has no atomics on memory of device 0"
+        );
+        let replay = list[0]["replay"].as_str().expect("a command");
+        assert_eq!(
+            replay.ends_with(" --profile sm120-pcie"),
+            replays,
+            "{replay}"
+        );
+    }
+    assert_eq!(
+        on(pcie, &["--profile", "h200-nvlink"]),
+        (Some(0), Vec::new())
+    );
+    let own = theirs.replace("owner = 0\nmapped = [1]", "owner = 1\nmapped = [0]");
+    let own = found("scenario-own", &format!("{pcie}{own}"), &access(body), &[]);
+    assert_eq!(own, (Some(0), Vec::new()), "its own memory");
+}

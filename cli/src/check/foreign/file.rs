@@ -11,6 +11,8 @@ pub struct File {
     pub ptx: Spanned<String>,
     /// How many ranks, each with a device of its own.
     pub ranks: Spanned<u32>,
+    /// The machine.
+    pub profile: Option<Spanned<String>>,
     /// Memory.
     #[serde(default)]
     pub buffer: Vec<Buffer>,

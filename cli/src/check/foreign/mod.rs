@@ -12,16 +12,16 @@ use super::finding::Found;
 use super::report::{Line, Report, Subject};
 use crate::failure::Failure;
 
-/// Runs a scenario file.
-pub fn run(path: &Path, seeds: &[u64]) -> Result<Report, Failure> {
-    let plan = plan::Plan::read(path)?;
+/// Runs a scenario file, on the machine of this profile or the one that it says.
+pub fn run(path: &Path, seeds: &[u64], profile: Option<&str>) -> Result<Report, Failure> {
+    let plan = plan::Plan::read(path, profile)?;
     let begin = Instant::now();
     let played =
         play::run(&plan, seeds).map_err(|failure| failure.at(&path.display().to_string()))?;
     let subject = Subject::File {
         file: path.to_owned(),
     };
-    let mut line = Line::new(subject, &[plan.ranks]);
+    let mut line = Line::new(subject, &[plan.ranks], &plan.profile, &plan.usual);
     line.cases = 1;
     line.runs = played.runs;
     for found in played.bad.iter().flat_map(Found::of) {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 
-use slabfence_emu::Description;
+use slabfence_emu::{Description, Profile};
 use slabfence_emu_ptx::Module;
 use toml::Spanned;
 
@@ -26,6 +26,9 @@ const MOST_SHARED: u64 = 48 << 10;
 #[derive(Debug)]
 pub struct Plan {
     pub text: String,
+    pub profile: Profile,
+    /// Name of the profile that the file asks for.
+    pub usual: String,
     pub ranks: u32,
     pub buffers: Vec<Place>,
     pub graphs: Vec<Capture>,
@@ -133,11 +136,23 @@ fn at(path: &Path, text: &str, span: Range<usize>, words: &str) -> Failure {
 }
 
 impl Plan {
-    /// Reads a file and its PTX.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
+    /// Reads a file and its PTX. The profile is asked for in place of the file's.
+    pub fn read(path: &Path, profile: Option<&str>) -> Result<Self, Failure> {
         let text = replace::text(path)?;
         let file: File = toml::from_str(&text)
             .map_err(|error| at(path, &text, error.span().unwrap_or(0..0), error.message()))?;
+        let usual = match &file.profile {
+            Some(name) => {
+                let known = case::profile(name.get_ref());
+                let words = |error: Failure| at(path, &text, name.span(), &error.to_string());
+                known.map_err(words)?
+            }
+            None => case::profile(case::PROFILE)?,
+        };
+        let profile = match profile {
+            Some(name) => case::profile(name)?,
+            None => usual.clone(),
+        };
         let beside = path
             .parent()
             .unwrap_or(Path::new(""))
@@ -147,7 +162,7 @@ impl Plan {
             at(path, &text, file.ptx.span(), &words)
         })?;
         let refused = |error: &dyn Display| Failure::Use(format!("{}: {error}", beside.display()));
-        let (machine, _driver) = case::machine(1)?;
+        let (machine, _driver) = case::machine(1, &profile)?;
         machine
             .accepts(&ptx_text)
             .map_err(|error| refused(&error))?;
@@ -161,7 +176,17 @@ impl Plan {
             ptx,
             ranks: *file.ranks.get_ref(),
         };
-        reader.plan(&file, ptx_text)
+        let read = Self {
+            text: ptx_text,
+            profile,
+            usual: usual.name.to_owned(),
+            ranks: reader.ranks,
+            buffers: Vec::new(),
+            graphs: Vec::new(),
+            steps: Vec::new(),
+            expected: Vec::new(),
+        };
+        reader.plan(&file, read)
     }
 }
 
@@ -170,7 +195,7 @@ impl Reader<'_> {
         at(self.path, self.text, at_what.span(), words.as_ref())
     }
 
-    fn plan(&mut self, file: &File, text: String) -> Result<Plan, Failure> {
+    fn plan(&mut self, file: &File, read: Plan) -> Result<Plan, Failure> {
         if !(1..=MOST_RANKS).contains(&self.ranks) {
             let words = format!("{} ranks; there can be 1 to {MOST_RANKS}", self.ranks);
             return Err(self.wrong(&file.ranks, words));
@@ -204,12 +229,12 @@ impl Reader<'_> {
             expected.push((buffer, self.contents(&expect.contents, self.sizes[buffer])?));
         }
         Ok(Plan {
-            text,
             ranks: self.ranks,
             buffers,
             graphs,
             steps,
             expected,
+            ..read
         })
     }
 

@@ -41,7 +41,7 @@ struct Stage<'a> {
 
 /// Runs a plan by these seeds.
 pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
-    let (machine, driver) = case::machine(plan.ranks)?;
+    let (machine, driver) = case::machine(plan.ranks, &plan.profile)?;
     let devices = (0..plan.ranks).map(|rank| Device::open(&driver, rank));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;
     let memory = plan
