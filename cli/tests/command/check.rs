@@ -584,7 +584,7 @@ fn bad_scenarios_are_refused_with_their_line() {
         "check-s6",
         "[step.launch]",
         "sleep = 1\n[step.launch]",
-        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`",
+        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`, `record`, `wait`",
     );
     refused(
         "check-s7",
@@ -609,6 +609,18 @@ fn bad_scenarios_are_refused_with_their_line() {
         "ranks = 1",
         "ranks = 1\nprofile = \"h300\"",
         "line 3: there is no profile `h300`, only h200-nvlink, sm120-pcie",
+    );
+    refused(
+        "check-s12",
+        "[[step]]",
+        "[[step]]\nrank = 0\nwait = \"e\"\n[[step]]",
+        "line 9: no step before this one records event `e`",
+    );
+    refused(
+        "check-s13",
+        "[step.launch]",
+        "record = \"e\"\n[step.launch]",
+        "line 8: a step has one of `launch`, `replay`, `record` and `wait`",
     );
     refused(
         "check-s8",

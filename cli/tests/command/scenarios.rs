@@ -255,3 +255,55 @@ fn an_atomic_on_a_peer_is_found_where_links_carry_none() {
     let own = found("scenario-own", &format!("{pcie}{own}"), &access(body), &[]);
     assert_eq!(own, (Some(0), Vec::new()), "its own memory");
 }
+
+/// Two streams of one rank, each with a kernel that counts up a word.
+const STREAMS: &str = r#"ptx = "k.ptx"
+ranks = 1
+[[buffer]]
+name = "x"
+size = 8
+owner = 0
+[[step]]
+rank = 0
+stream = 0
+[step.launch]
+kernel = "access"
+grid = 1
+block = 1
+arguments = [{ buffer = "x" }]
+EVENT
+[[step]]
+rank = 0
+stream = 1
+[step.launch]
+kernel = "access"
+grid = 1
+block = 1
+arguments = [{ buffer = "x" }]
+[[expect]]
+buffer = "x"
+contents = { words = [2] }
+"#;
+
+#[test]
+fn an_event_orders_two_streams_of_a_rank() {
+    let count = access("ld.global.u32 %v, [%x]; add.u32 %v, %v, 1; st.global.u32 [%x], %v;");
+    let with = |event: &str| {
+        found(
+            "scenario-event",
+            &STREAMS.replace("EVENT", event),
+            &count,
+            &[],
+        )
+    };
+    let event =
+        "[[step]]\nrank = 0\nrecord = \"one\"\n[[step]]\nrank = 0\nstream = 1\nwait = \"one\"";
+    assert_eq!(with(event), (Some(0), Vec::new()));
+    // Recorded before the kernel, or waited for by a stream that has nothing.
+    let elsewhere = event.replace("stream = 1", "stream = 2");
+    for missing in ["", &elsewhere] {
+        let (code, list) = with(missing);
+        assert_eq!(code, Some(1));
+        assert!(rules(&list).contains(&"race"), "{list:?}");
+    }
+}

@@ -141,6 +141,10 @@ pub struct Step {
     pub launch: Option<Launch>,
     /// Name of a graph of the rank.
     pub replay: Option<Spanned<String>>,
+    /// Name of an event, which is put behind all that the stream has so far.
+    pub record: Option<Spanned<String>>,
+    /// Name of an event of the rank that was recorded before: what the stream has from now on is behind it.
+    pub wait: Option<Spanned<String>>,
 }
 
 /// What a buffer must hold at the end.

@@ -32,6 +32,8 @@ pub struct Plan {
     pub ranks: u32,
     pub buffers: Vec<Place>,
     pub graphs: Vec<Capture>,
+    /// Ranks of the events.
+    pub events: Vec<u32>,
     pub steps: Vec<Task>,
     /// Buffer, and bytes at its start.
     pub expected: Vec<(usize, Vec<u8>)>,
@@ -110,6 +112,10 @@ pub struct Task {
 pub enum Work {
     Launch(Grid),
     Replay(usize),
+    /// Records an event, by number.
+    Record(usize),
+    /// Waits for one.
+    Wait(usize),
 }
 
 /// Says where in a file something is wrong.
@@ -119,6 +125,8 @@ struct Reader<'a> {
     names: BTreeMap<String, usize>,
     sizes: Vec<u64>,
     graphs: BTreeMap<String, (usize, u32)>,
+    events: BTreeMap<String, usize>,
+    event_ranks: Vec<u32>,
     ptx: Module,
     ranks: u32,
 }
@@ -173,6 +181,8 @@ impl Plan {
             names: BTreeMap::new(),
             sizes: Vec::new(),
             graphs: BTreeMap::new(),
+            events: BTreeMap::new(),
+            event_ranks: Vec::new(),
             ptx,
             ranks: *file.ranks.get_ref(),
         };
@@ -183,6 +193,7 @@ impl Plan {
             ranks: reader.ranks,
             buffers: Vec::new(),
             graphs: Vec::new(),
+            events: Vec::new(),
             steps: Vec::new(),
             expected: Vec::new(),
         };
@@ -217,6 +228,7 @@ impl Reader<'_> {
         let length = |task: &Task| match task.work {
             Work::Launch(_) => u64::from(task.times),
             Work::Replay(graph) => u64::from(task.times) * graphs[graph].launches.len() as u64,
+            Work::Record(_) | Work::Wait(_) => 0,
         };
         let operations: u64 = steps.iter().map(length).sum();
         if operations == 0 || operations > MOST_OPERATIONS {
@@ -232,6 +244,7 @@ impl Reader<'_> {
             ranks: self.ranks,
             buffers,
             graphs,
+            events: std::mem::take(&mut self.event_ranks),
             steps,
             expected,
             ..read
@@ -310,11 +323,42 @@ impl Reader<'_> {
         }
     }
 
-    fn step(&self, step: &Step) -> Result<Task, Failure> {
+    /// The number of an event that a step of a rank names.
+    fn event(
+        &mut self,
+        name: &Spanned<String>,
+        rank: u32,
+        records: bool,
+    ) -> Result<usize, Failure> {
+        let (word, next) = (name.get_ref(), self.event_ranks.len());
+        match self.events.get(word) {
+            Some(&event) if self.event_ranks[event] == rank => Ok(event),
+            Some(&event) => {
+                let words = format!("event `{word}` is of rank {}", self.event_ranks[event]);
+                Err(self.wrong(name, words))
+            }
+            None if records => {
+                self.events.insert(word.clone(), next);
+                self.event_ranks.push(rank);
+                Ok(next)
+            }
+            None => {
+                let words = format!("no step before this one records event `{word}`");
+                Err(self.wrong(name, words))
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Task, Failure> {
         let rank = self.rank(&step.rank)?;
-        let work = match (&step.launch, &step.replay) {
-            (Some(launch), None) => Work::Launch(self.launch(launch)?),
-            (None, Some(name)) => match self.graphs.get(name.get_ref()) {
+        if let (Some(times), None, None) = (&step.times, &step.launch, &step.replay) {
+            return Err(self.wrong(times, "`times` goes with a `launch` or a `replay`"));
+        }
+        let work = match (&step.launch, &step.replay, &step.record, &step.wait) {
+            (Some(launch), None, None, None) => Work::Launch(self.launch(launch)?),
+            (None, None, Some(name), None) => Work::Record(self.event(name, rank, true)?),
+            (None, None, None, Some(name)) => Work::Wait(self.event(name, rank, false)?),
+            (None, Some(name), None, None) => match self.graphs.get(name.get_ref()) {
                 Some(&(graph, of)) if of == rank => Work::Replay(graph),
                 Some((_, of)) => {
                     let words = format!("graph `{}` is of rank {of}", name.get_ref());
@@ -326,7 +370,7 @@ impl Reader<'_> {
                 }
             },
             _ => {
-                let words = "a step has either a `launch` or a `replay`";
+                let words = "a step has one of `launch`, `replay`, `record` and `wait`";
                 return Err(self.wrong(&step.rank, words));
             }
         };

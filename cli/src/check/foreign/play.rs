@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-use slabfence::driver::{CaptureMode, Device, Graph, GraphExec, Stream};
+use slabfence::driver::{CaptureMode, Device, Event, Graph, GraphExec, Stream};
 use slabfence::sys::{CUfunction, CUmodule};
 use slabfence_emu::held::{self, Run};
 
@@ -37,6 +37,7 @@ struct Stage<'a> {
     memory: Vec<Memory>,
     streams: BTreeMap<(u32, u32), Stream>,
     graphs: Vec<(Graph, GraphExec)>,
+    events: Vec<Event>,
 }
 
 /// Runs a plan by these seeds.
@@ -55,6 +56,7 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
         functions: BTreeMap::new(),
         streams: BTreeMap::new(),
         graphs: Vec::new(),
+        events: Vec::new(),
         devices,
     };
     for (memory, place) in stage.memory.iter().zip(&plan.buffers) {
@@ -64,6 +66,11 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
     for capture in &plan.graphs {
         let graph = stage.capture(capture)?;
         stage.graphs.push(graph);
+    }
+    for &rank in &plan.events {
+        stage
+            .events
+            .push(Event::new(&stage.devices[rank as usize])?);
     }
     for task in &plan.steps {
         stage.stream(task.rank, task.stream)?;
@@ -117,7 +124,7 @@ impl<'a> Stage<'a> {
         let in_graphs = self.plan.graphs.iter().flat_map(|graph| &graph.launches);
         let in_steps = self.plan.steps.iter().filter_map(|task| match &task.work {
             Work::Launch(grid) => Some(grid),
-            Work::Replay(_) => None,
+            Work::Replay(_) | Work::Record(_) | Work::Wait(_) => None,
         });
         let names: Vec<&'a str> = in_graphs
             .chain(in_steps)
@@ -177,6 +184,8 @@ impl<'a> Stage<'a> {
             match &task.work {
                 Work::Launch(grid) => self.launch(task.rank, grid, stream)?,
                 Work::Replay(graph) => self.graphs[*graph].1.launch(stream)?,
+                Work::Record(event) => self.events[*event].record(stream)?,
+                Work::Wait(event) => stream.wait(&self.events[*event])?,
             }
         }
         Ok(())
