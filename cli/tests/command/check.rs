@@ -623,6 +623,18 @@ fn bad_scenarios_are_refused_with_their_line() {
         "line 8: a step has one of `launch`, `replay`, `record` and `wait`",
     );
     refused(
+        "check-s14",
+        "owner = 0\n",
+        "owner = 0\ntag = \"flags\"\nwriter = 0\n",
+        "line 8: a `writer` goes with the tags `flag`, `packets` and `staging`",
+    );
+    refused(
+        "check-s15",
+        "owner = 0\n",
+        "owner = 0\n[[buffer.part]]\nname = \"p\"\noffset = 4\nsize = 5\n",
+        "line 10: 5 bytes from 4 on in a buffer of 8",
+    );
+    refused(
         "check-s8",
         "{ words = [7, 0] }",
         "\"unwritten\"",

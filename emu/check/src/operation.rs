@@ -100,9 +100,9 @@ impl Operation {
         self.bound.as_ref()?.number
     }
 
-    /// The rank that it works for: its parameters tell, or its device does.
+    /// The rank that it works for: its device tells, or its parameters do.
     pub(crate) fn rank(&self) -> Option<u32> {
         let bound = self.bound.as_ref();
-        bound.and_then(|bound| bound.rank).or(self.owner)
+        self.owner.or(bound.and_then(|bound| bound.rank))
     }
 }

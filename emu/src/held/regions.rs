@@ -66,12 +66,22 @@ fn whole(place: &Place) -> Region {
 
 /// A part of one as the host laid it out.
 fn described(description: &Description, base: u64, len: u64, place: &Place) -> Region {
+    let whole = whole(place);
+    let kind = match description.kind {
+        RegionKind::Buffer => whole.kind,
+        kind => kind,
+    };
     Region {
+        kind,
+        channel: Some(description.group),
+        rank: Some(description.rank),
+        slot: description.slot,
+        writers: description.writers,
         base,
         len: len.min(place.base + place.len - base),
         name: description.name.clone(),
         mapped: description.mapped & !(1 << place.device),
-        ..whole(place)
+        ..whole
     }
 }
 
@@ -108,6 +118,7 @@ fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
         slot,
         phase: some(note.phase),
         writers,
+        name: String::new(),
         mapped: match kind.is_exported() {
             true => Region::ANYWHERE,
             false => 0,

@@ -139,7 +139,7 @@ impl Stage {
             });
             Left {
                 name,
-                rank: local.or(ranks_are_devices.then_some(name.device)),
+                rank: ranks_are_devices.then_some(name.device).or(local),
                 kernel: launch.kernel.name().to_owned(),
                 addresses,
             }

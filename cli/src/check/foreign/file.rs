@@ -38,12 +38,51 @@ pub struct Buffer {
     /// Other ranks that map it.
     #[serde(default)]
     pub mapped: Vec<Spanned<u32>>,
-    /// What it is for, in words; findings tell it.
+    /// What it is for: a kind, or words that findings tell.
     #[serde(default)]
     pub tag: String,
+    /// The slot that memory of a kind belongs to.
+    pub slot: Option<Spanned<u32>>,
+    /// Who alone may store to memory of a kind.
+    pub writer: Option<Spanned<Writer>>,
+    /// Parts of it, each for something of its own. What is in none is nobody's.
+    #[serde(default)]
+    pub part: Vec<Part>,
     /// What it holds at first; zeros if not given.
     #[serde(default)]
     pub initial: Option<Spanned<Contents>>,
+}
+
+/// Who may store to memory.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+pub enum Writer {
+    /// A rank.
+    Rank(u32),
+    /// To each line of 128 bytes one rank, in turn.
+    Lines(Lines),
+}
+
+/// The word for it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lines {
+    Lines,
+}
+
+/// Part of a buffer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    pub name: Spanned<String>,
+    /// Bytes from the buffer's start.
+    pub offset: Spanned<u64>,
+    /// Bytes.
+    pub size: Spanned<u64>,
+    #[serde(default)]
+    pub tag: String,
+    pub slot: Option<Spanned<u32>>,
+    pub writer: Option<Spanned<Writer>>,
 }
 
 /// What memory holds.

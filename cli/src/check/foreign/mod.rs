@@ -4,6 +4,7 @@ mod file;
 mod memory;
 mod plan;
 mod play;
+mod tags;
 
 use std::path::Path;
 use std::time::Instant;

@@ -10,6 +10,7 @@ use slabfence_emu_ptx::Module;
 use toml::Spanned;
 
 use super::file::{Argument, Contents, File, Launch, Step};
+use super::tags;
 use crate::check::{case, replace};
 use crate::failure::Failure;
 
@@ -43,7 +44,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Place {
     pub name: String,
-    pub tag: String,
+    pub spans: Vec<Span>,
     pub owner: u32,
     pub mapped: Vec<u32>,
     /// As many bytes as it has.
@@ -52,22 +53,12 @@ pub struct Place {
     pub written: bool,
 }
 
-impl Place {
-    /// What its machine is told of it.
-    pub fn description(&self) -> Description {
-        Description {
-            name: self.title(),
-            mapped: self.mapped.iter().fold(0, |mask, rank| mask | 1 << rank),
-        }
-    }
-
-    /// What findings call it.
-    pub fn title(&self) -> String {
-        match self.tag.as_str() {
-            "" => format!("buffer `{}`", self.name),
-            tag => format!("buffer `{}` ({tag})", self.name),
-        }
-    }
+/// A range of a buffer that is for something: the whole or a part.
+#[derive(Debug)]
+pub struct Span {
+    pub offset: u64,
+    pub len: u64,
+    pub description: Description,
 }
 
 /// Launches of a graph.
@@ -119,7 +110,7 @@ pub enum Work {
 }
 
 /// Says where in a file something is wrong.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     names: BTreeMap<String, usize>,
@@ -128,7 +119,7 @@ struct Reader<'a> {
     events: BTreeMap<String, usize>,
     event_ranks: Vec<u32>,
     ptx: Module,
-    ranks: u32,
+    pub(super) ranks: u32,
 }
 
 /// The line that a place of a text is in.
@@ -202,7 +193,7 @@ impl Plan {
 }
 
 impl Reader<'_> {
-    fn wrong<T>(&self, at_what: &Spanned<T>, words: impl AsRef<str>) -> Failure {
+    pub(super) fn wrong<T>(&self, at_what: &Spanned<T>, words: impl AsRef<str>) -> Failure {
         at(self.path, self.text, at_what.span(), words.as_ref())
     }
 
@@ -264,7 +255,9 @@ impl Reader<'_> {
             if self.names.insert(name.clone(), places.len()).is_some() {
                 return Err(self.wrong(&buffer.name, "two buffers have this name"));
             }
+            let owner = self.rank(&buffer.owner)?;
             let mapped = buffer.mapped.iter().map(|rank| self.rank(rank));
+            let mapped = mapped.collect::<Result<Vec<_>, _>>()?;
             let written = !buffer
                 .initial
                 .as_ref()
@@ -276,9 +269,9 @@ impl Reader<'_> {
             initial.resize(size as usize, 0);
             places.push(Place {
                 name,
-                tag: buffer.tag.clone(),
-                owner: self.rank(&buffer.owner)?,
-                mapped: mapped.collect::<Result<_, _>>()?,
+                spans: tags::spans(self, buffer, places.len(), owner, &mapped)?,
+                owner,
+                mapped,
                 initial,
                 written,
             });
@@ -287,7 +280,7 @@ impl Reader<'_> {
         Ok(places)
     }
 
-    fn rank(&self, rank: &Spanned<u32>) -> Result<u32, Failure> {
+    pub(super) fn rank(&self, rank: &Spanned<u32>) -> Result<u32, Failure> {
         let (number, ranks) = (*rank.get_ref(), self.ranks);
         match number < ranks {
             true => Ok(number),

@@ -60,7 +60,10 @@ pub fn run(plan: &Plan, seeds: &[u64]) -> Result<Played, Failure> {
         devices,
     };
     for (memory, place) in stage.memory.iter().zip(&plan.buffers) {
-        machine.describe(memory.address, memory.len, place.description());
+        for span in &place.spans {
+            let description = span.description.clone();
+            machine.describe(memory.address + span.offset, span.len, description);
+        }
     }
     stage.load()?;
     for capture in &plan.graphs {
