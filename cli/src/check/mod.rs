@@ -54,7 +54,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub ptx: Option<PathBuf>,
 
-    /// A file that says what kernels of others do on which ranks (docs/checker.md); it is run in place of the collectives.
+    /// A file that says what kernels of others do on which ranks (docs/scenarios.md); it is run in place of the collectives.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["op", "transport", "world", "ptx"])]
     pub scenario: Option<PathBuf>,
 

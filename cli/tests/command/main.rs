@@ -12,4 +12,5 @@ mod litmus;
 mod outputs;
 mod processes;
 mod run;
+mod scenario_page;
 mod scenarios;
