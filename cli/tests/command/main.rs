@@ -13,4 +13,5 @@ mod outputs;
 mod processes;
 mod run;
 mod scenario_page;
+mod scenario_tags;
 mod scenarios;

@@ -1,9 +1,11 @@
 //! `slabfence check --scenario`: kernels of others.
 
 mod file;
+mod launch;
 mod memory;
 mod plan;
 mod play;
+mod read;
 mod tags;
 
 use std::path::Path;

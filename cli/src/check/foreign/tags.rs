@@ -5,7 +5,8 @@ use slabfence_emu::held::{RegionKind, Writers};
 use toml::Spanned;
 
 use super::file::{Buffer, Writer};
-use super::plan::{Reader, Span};
+use super::plan::Span;
+use super::read::Reader;
 use crate::failure::Failure;
 
 /// The tags that are kinds. Others are words.
