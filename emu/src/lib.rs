@@ -13,6 +13,7 @@
 mod callback;
 mod capture;
 mod code;
+mod describe;
 mod device;
 mod engine;
 mod event;
@@ -44,6 +45,7 @@ mod world;
 mod written;
 
 #[doc(hidden)]
+pub use describe::Description;
 pub use ffi::entry;
 pub use machine::{Live, Machine, MachineError};
 pub use profile::Profile;

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use slabfence_sys::{Api, LoadError, RangeNote};
 
 use crate::capture::Captures;
+use crate::describe::Description;
 use crate::device::Device;
 use crate::engine::{Engine, Progress};
 use crate::event::Events;
@@ -296,10 +297,22 @@ impl Machine {
         replaced.map_err(MachineError::Text)
     }
 
-    /// Calls `len` bytes of the machine's memory by a name, in what held runs find and say. It counts for runs of a held phase
-    /// that begins later.
-    pub fn call(&self, address: u64, len: u64, name: &str) {
-        self.shared.lock().memory.call(address, len, name);
+    /// Whether the machine's devices would load a PTX text.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::Text`] with the line, when they would not.
+    pub fn accepts(&self, ptx: &str) -> Result<(), MachineError> {
+        let accepted = self.shared.lock().accepts_text(ptx);
+        accepted.map_err(MachineError::Text)
+    }
+
+    /// Describes `len` bytes of the machine's memory to held runs, for what they find and say. It counts for runs of a held
+    /// phase that begins later. Of an allocation of which some is described, the rest is nobody's: what accesses it is out of
+    /// bounds.
+    pub fn describe(&self, address: u64, len: u64, description: Description) {
+        let memory = &mut self.shared.lock().memory;
+        memory.describe(address, len, description);
     }
 
     /// What the library announced about an address.

@@ -1,11 +1,11 @@
 //! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory, module globals.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use slabfence_sys::{RangeKind, RangeNote};
 
 use crate::code::{Code, Status};
+use crate::describe::Description;
 use crate::host;
 use crate::va::{AddressMap, Kind, PAGE, Range};
 use crate::vmm::Physical;
@@ -29,8 +29,8 @@ pub(crate) struct Memory {
     leaving: BTreeSet<u64>,
     /// Ranges that the library named through its private entry, by base, and since when.
     announced: BTreeMap<u64, (RangeNote, u64)>,
-    /// What the host calls ranges, by base: bytes and name.
-    named: BTreeMap<u64, (u64, Arc<str>)>,
+    /// What the host says of ranges, by base: bytes and description.
+    described: BTreeMap<u64, (u64, Description)>,
     /// What copies and fills have written.
     pub(crate) written: BTreeMap<Piece, Written>,
 }
@@ -51,7 +51,7 @@ impl Memory {
             granularity,
             leaving: BTreeSet::new(),
             announced: BTreeMap::new(),
-            named: BTreeMap::new(),
+            described: BTreeMap::new(),
             written: BTreeMap::new(),
         })
     }
@@ -246,18 +246,18 @@ impl Memory {
         self.announced.values().map(|(note, _)| note)
     }
 
-    /// Calls a range by a name, in place of what overlapping ones were called.
-    pub(crate) fn call(&mut self, base: u64, len: u64, name: &str) {
+    /// Describes a range, in place of what was said of overlapping ones.
+    pub(crate) fn describe(&mut self, base: u64, len: u64, description: Description) {
         let end = base.saturating_add(len);
-        self.named
+        self.described
             .retain(|&start, (len, _)| start >= end || start.saturating_add(*len) <= base);
-        self.named.insert(base, (len, name.into()));
+        self.described.insert(base, (len, description));
     }
 
-    /// The ranges that have names: base, bytes and name.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, u64, &Arc<str>)> {
-        let names = self.named.iter();
-        names.map(|(&base, (len, name))| (base, *len, name))
+    /// The ranges that are described: base, bytes and description.
+    pub(crate) fn descriptions(&self) -> impl Iterator<Item = (u64, u64, &Description)> {
+        let described = self.described.iter();
+        described.map(|(&base, (len, description))| (base, *len, description))
     }
 
     /// How many announced ranges there are.

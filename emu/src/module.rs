@@ -120,13 +120,16 @@ impl Modules {
     }
 }
 
+/// The line of a directive, and what follows it there.
+fn directive<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
+    let mut lines = (1..).zip(text.lines().map(str::trim));
+    lines.find_map(|(number, line)| Some((number, line.strip_prefix(name)?)))
+}
+
 /// The `.version` of a text, read without parsing the rest: a newer text may hold what the parser does not know.
 fn version(text: &str) -> Option<(u32, u32)> {
-    let line = text
-        .lines()
-        .map(str::trim)
-        .find_map(|line| line.strip_prefix(".version"))?;
-    let (major, minor) = line.trim().split_once('.')?;
+    let (_, rest) = directive(text, ".version")?;
+    let (major, minor) = rest.trim().split_once('.')?;
     let digits = |part: &str| {
         part.chars()
             .take_while(char::is_ascii_digit)
@@ -199,13 +202,18 @@ impl State {
     /// Translates a text and checks it against the profile.
     fn compile(&self, text: &str) -> Result<Arc<Translation>, Refused> {
         let refuse = |code, message| Err(Refused { code, message });
+        let line = |name| directive(text, name).map_or(1, |(line, _)| line);
         let most = self.profile.ptx_version;
         if let Some(found) = version(text)
             && found > most
         {
             let message = format!(
-                "PTX .version {}.{}: this driver takes up to {}.{}",
-                found.0, found.1, most.0, most.1
+                "line {}: PTX .version {}.{}: this driver takes up to {}.{}",
+                line(".version"),
+                found.0,
+                found.1,
+                most.0,
+                most.1
             );
             return refuse(Code::UNSUPPORTED_PTX_VERSION, message);
         }
@@ -225,12 +233,19 @@ impl State {
         if !runs {
             let suffix = ptx.target_suffix.map(String::from).unwrap_or_default();
             let message = format!(
-                "PTX .target sm_{}{suffix} does not run on sm_{own}",
+                "line {}: PTX .target sm_{}{suffix} does not run on sm_{own}",
+                line(".target"),
                 ptx.target
             );
             return refuse(Code::NO_BINARY_FOR_GPU, message);
         }
         Ok(translation)
+    }
+
+    /// Whether devices would load a text; if not, why.
+    pub(crate) fn accepts_text(&self, text: &str) -> Result<(), String> {
+        let compiled = self.compile(text);
+        compiled.map(|_| ()).map_err(|refused| refused.message)
     }
 
     /// Lets the entries of a text take the place of those of the same name in all texts, loaded ones too; gives their names.

@@ -168,7 +168,7 @@ fn a_deadlock_names_who_waits_for_which_word_of_whom() {
     let words = run.end.to_string();
     let told = "rank 0, operation 2 of device 0, `sf_gather_push` CTA 0 warp 8 lane 1, PTX line ";
     assert!(words.contains(told), "{words}");
-    let told = "expects 0x2, saw 0x0, holds 0x0; rank 1 may write it, but has nothing left that would; not written in this run";
+    let told = "expects 0x2, saw 0x0, holds 0x0; rank 1 may write it, but has nothing left with an address that leads there; not written in this run";
     assert!(words.contains(told), "{words}");
 }
 

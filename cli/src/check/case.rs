@@ -16,7 +16,7 @@ use super::settings::Settings;
 use crate::failure::{Failure, RankError};
 use crate::ranks;
 
-/// The machine that everything is checked on.
+/// The machine that everything is checked on unless another is asked for.
 pub const PROFILE: &str = "h200-nvlink";
 /// Of memory, bytes. The real 2 MiB would be filled and looked at for the few kilobytes that a rank needs of each kind.
 const GRANULARITY: u64 = 64 << 10;
@@ -44,13 +44,19 @@ pub struct Outcome {
     pub bad: Option<Run>,
 }
 
+/// The profile of a name.
+pub fn profile(name: &str) -> Result<Profile, Failure> {
+    let known = Profile::NAMES.join(", ");
+    let unknown = || Failure::Use(format!("there is no profile `{name}`, only {known}"));
+    Profile::named(name).ok_or_else(unknown)
+}
+
 /// A machine of this many devices, with its driver.
-pub fn machine(devices: u32) -> Result<(Machine, Driver), Failure> {
+pub fn machine(devices: u32, profile: &Profile) -> Result<(Machine, Driver), Failure> {
     let fault = |words: String| Failure::Fault(format!("the emulated machine: {words}"));
-    let profile = Profile::named(PROFILE).ok_or_else(|| fault(format!("no profile {PROFILE}")))?;
     let profile = Profile {
         granularity: GRANULARITY,
-        ..profile
+        ..profile.clone()
     };
     let machine = Machine::new(profile, devices).map_err(|error| fault(error.to_string()))?;
     let api = machine.api().map_err(|error| fault(error.to_string()))?;
@@ -64,7 +70,7 @@ pub fn run(
     scenario: &Scenario,
     settings: &Settings,
 ) -> Result<Outcome, Failure> {
-    let (machine, driver) = machine(world)?;
+    let (machine, driver) = machine(world, &settings.profile()?)?;
     let contract = contract(way, world, scenario.channels.len());
     let ordinals: Vec<u32> = (0..world).collect();
     let seats = ranks::on_threads(&ordinals, |bootstrap, ordinal| {
@@ -98,7 +104,7 @@ pub fn run(
 
 /// Runs a scene.
 pub fn run_alone(scene: Scene, settings: &Settings) -> Result<Outcome, Failure> {
-    let (machine, driver) = machine(1)?;
+    let (machine, driver) = machine(1, &settings.profile()?)?;
     let mut stand = Stand::new(&Device::open(&driver, 0)?, scene)?;
     replace(&machine, settings)?;
     let mut held = machine.hold().map_err(held_error)?;
@@ -240,6 +246,7 @@ ON:
             let settings = Settings {
                 seeds: seeds.to_vec(),
                 ptx: Some(("late.ptx".into(), late_bug())),
+                profile: None,
                 kernel_boundary: true,
                 resident: None,
             };

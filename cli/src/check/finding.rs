@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use slabfence_emu::held::{End, Finding, Rule, Run, Waiter};
 
+use super::wait::Wait;
+
 /// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
@@ -23,7 +25,7 @@ pub struct Found {
     /// Who did it.
     pub later: Option<Side>,
     /// Who waits for what.
-    pub waits: Vec<String>,
+    pub waits: Vec<Wait>,
     /// The seed that replays it.
     pub seed: u64,
     #[serde(skip)]
@@ -65,6 +67,7 @@ impl Found {
         match &run.end {
             End::Complete => {}
             End::Deadlock(waiters) => all.push(Self::deadlock(waiters, run.seed)),
+            End::Fault(_) if run.fault_is_found => {}
             End::Fault(_) => {
                 let rule = "A kernel or copy did what a device refuses.";
                 all.push(Self::plain("fault", rule, run.end.to_string(), run));
@@ -99,13 +102,14 @@ impl Found {
 
     fn deadlock(waiters: &[Waiter], seed: u64) -> Self {
         let rule = Rule::Deadlock;
-        let waits: Vec<String> = waiters.iter().map(ToString::to_string).collect();
+        let words: Vec<String> = waiters.iter().map(ToString::to_string).collect();
+        let waits: Vec<Wait> = waiters.iter().map(Wait::of).collect();
         let detail = format!("{} wait", waits.len());
         Self {
             text: format!(
                 "{rule}: {}\n  {}\n  usual repair: {}",
                 rule.wrong(),
-                waits.join("\n  "),
+                words.join("\n  "),
                 rule.repair()
             ),
             rule: rule.to_string(),
@@ -143,7 +147,7 @@ impl Found {
             rule: finding.rule.to_string(),
             wrong: finding.rule.wrong().to_owned(),
             detail: finding.detail.clone(),
-            repair: finding.rule.repair().to_owned(),
+            repair: finding.repair.to_owned(),
             region: finding.place.as_ref().map(|place| Region {
                 name: place.region.clone(),
                 offset: place.offset,

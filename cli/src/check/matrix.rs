@@ -92,7 +92,8 @@ fn line(pair: Pair, worlds: &[u32], settings: &Settings) -> Result<Line, Failure
         )
     });
     let outcomes = spread(pair, &cases, &order, |case: &Case| case.run(settings));
-    let mut line = Line::new(Subject::Pair(pair), worlds);
+    let profile = settings.profile()?;
+    let mut line = Line::new(Subject::Pair(pair), worlds, profile.name);
     for (case, outcome) in cases.iter().zip(outcomes) {
         let Some(outcome) = outcome else {
             line.left_out += 1;

@@ -11,6 +11,7 @@ mod report;
 mod scenario;
 mod seat;
 mod settings;
+mod wait;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser};
 use kernels::{Op, Pair, Way};
 use report::Report;
 use settings::Settings;
+use slabfence_emu::Profile;
 
 use crate::failure::Failure;
 
@@ -64,9 +66,13 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub resident: Option<u32>,
 
-    /// A file that says what kernels of others do on which ranks (docs/checker.md); it is run in place of the collectives.
+    /// A file that says what kernels of others do on which ranks (docs/scenarios.md); it is run in place of the collectives.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["op", "transport", "world", "ptx"])]
     pub scenario: Option<PathBuf>,
+
+    /// The machine; h200-nvlink, or what the scenario says, if not given.
+    #[arg(long, value_parser = PossibleValuesParser::new(Profile::NAMES), value_name = "NAME")]
+    pub profile: Option<String>,
 
     /// Print one JSON object.
     #[arg(long)]
@@ -95,6 +101,7 @@ pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
     let mut settings = Settings {
         seeds,
         ptx: None,
+        profile: args.profile.clone(),
         kernel_boundary: !args.without_kernel_boundary,
         resident: args.resident,
     };
@@ -105,8 +112,9 @@ pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
     let worlds = args
         .world
         .map_or_else(|| WORLDS.to_vec(), |world| vec![world]);
+    let profile = settings.profile()?;
     if let Some(path) = &args.ptx {
-        let text = replace::read(path, &pairs, &worlds)?;
+        let text = replace::read(path, &pairs, &worlds, &profile)?;
         settings.ptx = Some((path.clone(), text));
     }
     matrix::run(&pairs, &worlds, &settings)

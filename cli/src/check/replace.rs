@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use slabfence_emu::Profile;
 use slabfence_emu_ptx::Entry;
 
 use super::case;
@@ -13,10 +14,15 @@ use crate::files;
 const MOST: u64 = 64 << 20;
 
 /// Reads a text, and makes sure that it is accepted and that the choice runs some of its entries.
-pub fn read(path: &Path, pairs: &[Pair], worlds: &[u32]) -> Result<String, Failure> {
+pub fn read(
+    path: &Path,
+    pairs: &[Pair],
+    worlds: &[u32],
+    profile: &Profile,
+) -> Result<String, Failure> {
     let shown = path.display();
     let text = text(path)?;
-    let (machine, _driver) = case::machine(1)?;
+    let (machine, _driver) = case::machine(1, profile)?;
     let names = machine
         .replace_entries(&text)
         .map_err(|error| Failure::Use(format!("{shown}: {error}")))?;

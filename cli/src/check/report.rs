@@ -40,6 +40,8 @@ pub enum Subject {
 pub struct Line {
     #[serde(flatten)]
     subject: Subject,
+    /// Name of the machine's profile.
+    profile: &'static str,
     worlds: Vec<u32>,
     /// Scenarios by worlds that were run.
     pub cases: u64,
@@ -81,9 +83,10 @@ impl Report {
 
 impl Line {
     /// Nothing yet.
-    pub fn new(subject: Subject, worlds: &[u32]) -> Self {
+    pub fn new(subject: Subject, worlds: &[u32], profile: &'static str) -> Self {
         Self {
             subject,
+            profile,
             worlds: worlds.to_vec(),
             cases: 0,
             left_out: 0,
@@ -139,8 +142,9 @@ impl fmt::Display for Line {
         let worlds: Vec<String> = self.worlds.iter().map(u32::to_string).collect();
         write!(
             f,
-            "{:<12} ranks {}: {} scenarios, {} runs, {:.1} s: ",
+            "{:<12} {}, ranks {}: {} scenarios, {} runs, {:.1} s: ",
             self.subject.to_string(),
+            self.profile,
             worlds.join(", "),
             self.cases,
             self.runs,

@@ -80,6 +80,32 @@ fn a_choice_of_all_checks_every_kernel_and_both_transports() {
 }
 
 #[test]
+fn the_shipped_kernels_are_clean_where_links_carry_no_atomics() {
+    let args = [
+        "check",
+        "--world",
+        "2",
+        "--seeds",
+        "2",
+        "--json",
+        "--profile",
+        "sm120-pcie",
+    ];
+    let run = Run::with(&args);
+    assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
+    let report = object(&run);
+    let checks = report["checks"].as_array().expect("a list");
+    assert_eq!(checks.len(), 4);
+    for line in checks {
+        assert_eq!(
+            (&line["profile"], &line["cases"]),
+            (&"sm120-pcie".into(), &9.into())
+        );
+        assert_eq!(line["findings"], serde_json::json!([]));
+    }
+}
+
+#[test]
 fn an_untouched_copy_and_an_edit_of_comments_are_clean() {
     let commented = format!("// Ours.\n{}", shipped_gather());
     for text in [shipped_gather(), &commented] {
@@ -186,10 +212,11 @@ fn findings_name_memory_and_operations_and_print_no_addresses() {
     let waits = stuck.expect("a deadlock")["waits"]
         .as_array()
         .expect("a list");
-    let waits: Vec<&str> = waits.iter().filter_map(Value::as_str).collect();
     let words = "polls entry line (slot A, source 1) of rank 0, + 0 (PTX line ";
-    let waiter = waits.iter().find(|wait| wait.contains(words));
-    let waiter = waiter.unwrap_or_else(|| panic!("{waits:?}"));
+    let said = |wait: &Value| wait["words"].as_str().expect("words").to_owned();
+    let wait = waits.iter().find(|wait| said(wait).contains(words));
+    let wait = wait.unwrap_or_else(|| panic!("{waits:?}"));
+    let waiter = said(wait);
     for words in [
         "rank 0, operation ",
         "`sf_gather_push` CTA 0 warp 8 lane 1, PTX line ",
@@ -197,6 +224,22 @@ fn findings_name_memory_and_operations_and_print_no_addresses() {
     ] {
         assert!(waiter.contains(words), "{words}\n{waiter}");
     }
+    assert_eq!((&wait["rank"], &wait["on"]), (&0.into(), &"poll".into()));
+    assert_eq!(
+        (&wait["warp"], &wait["lanes"]),
+        (&8.into(), &serde_json::json!([1]))
+    );
+    let poll = &wait["polls"][0];
+    assert_eq!(poll["region"], "entry line (slot A, source 1) of rank 0");
+    let values = ["offset", "expected", "seen", "current"].map(|key| poll[key].as_u64());
+    assert_eq!(values, [Some(0), Some(2), Some(0), Some(0)]);
+    let writers = poll["writers"].as_array().expect("a list");
+    assert_eq!(
+        writers.len(),
+        1,
+        "the source alone writes the line: {writers:?}"
+    );
+    assert_eq!(writers[0]["rank"], 1);
     assert!(!long(&run.out), "{}", run.out);
 }
 
@@ -209,10 +252,16 @@ fn a_kernel_that_faults_is_found_and_told_without_noise() {
     let (run, err) = with_ptx("check-fault", &text, &["--seed", "0"]);
     assert_eq!((run.code, err.as_str()), (Some(1), ""), "{}", run.out);
     assert!(
-        run.out.contains("illegal store of 8 bytes at 0x40"),
+        run.out.contains("out-of-bounds at no memory") && run.out.contains("nothing is at 0x40"),
         "{}",
         run.out
     );
+    assert!(
+        run.out.contains("store of 8 bytes that faulted by rank "),
+        "{}",
+        run.out
+    );
+    assert!(!run.out.contains("fault: "), "it is told once: {}", run.out);
     assert!(
         run.out.contains("left out after others failed"),
         "{}",
@@ -259,6 +308,17 @@ fn ptx_that_is_not_accepted_is_refused_with_its_place() {
     );
     let other =
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry other()\n{\n\tret;\n}\n";
+    let newer = shipped_gather();
+    let number = newer.lines().position(|line| line.starts_with(".version"));
+    let version = newer.lines().find(|line| line.starts_with(".version"));
+    refused(
+        "check-version",
+        &newer.replace(version.expect("a version"), ".version 99.0"),
+        &format!(
+            "the PTX text is not accepted: line {}: PTX .version 99.0: this driver takes up to 9.0",
+            number.expect("a version") + 1
+        ),
+    );
     refused(
         "check-other",
         other,
@@ -280,6 +340,7 @@ fn wrong_use_is_refused() {
         &["check", "--world", "17"],
         &["check", "--seeds", "0"],
         &["check", "--resident", "0"],
+        &["check", "--profile", "h300"],
         &["check", "--seeds", "2", "--seed", "1"],
         &["check", "--ptx", "/nonexistent/k.ptx"],
     ] {
@@ -348,6 +409,7 @@ const STORE_PTX: &str = ".version 7.0
 .target sm_80
 .address_size 64
 .visible .entry store(.param .u64 to, .param .u32 word)
+.maxntid 32, 1, 1
 {
     .reg .b64 %to;
     .reg .b32 %word;
@@ -430,10 +492,10 @@ fn a_scenario_finds_loads_of_what_nobody_has_written() {
     }
     assert_eq!(with("", "", "offset = 32"), []);
     assert_eq!(with("", mapped, "offset = 32"), []);
-    // A mapping has whole pages, and behind the buffer nothing was written.
+    // A mapping has whole pages, and the buffer has not.
     let past = with("", mapped, "offset = 64");
     assert_eq!(past.len(), 1);
-    assert_eq!(past[0].0, "uninitialised");
+    assert_eq!(past[0].0, "out-of-bounds");
 }
 
 /// Runs the scenario with this in place of that; what is said of the file.
@@ -465,6 +527,39 @@ fn a_scenario_is_compared_with_what_it_expects() {
         Some(2),
         "what is expected does not fit: {}",
         run.out
+    );
+}
+
+#[test]
+fn bad_ptx_of_a_scenario_is_refused_with_its_line() {
+    let refused = |name: &str, this: &str, that: &str, said: &str| {
+        let folder = Folder::new(name);
+        assert_eq!(STORE_PTX.matches(this).count(), 1, "{this}");
+        folder.file("k.ptx", STORE_PTX.replace(this, that).as_bytes());
+        let path = folder.file("s.toml", STORE.as_bytes());
+        let run = Run::with(&["check", "--scenario", &path]);
+        let err = run.err.replace(&folder.path(""), "");
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{err}");
+        let said = format!("slabfence: k.ptx: the PTX text is not accepted: {said}\n");
+        assert_eq!(err, said);
+    };
+    refused(
+        "check-p1",
+        ".version 7.0",
+        "// Ours.\n.version 99.0",
+        "line 2: PTX .version 99.0: this driver takes up to 9.0",
+    );
+    refused(
+        "check-p2",
+        "sm_80",
+        "sm_103",
+        "line 2: PTX .target sm_103 does not run on sm_90",
+    );
+    refused(
+        "check-p3",
+        "st.global.u32",
+        "stt.global.u32",
+        "line 11: `stt.global.u32`: opcode `stt` is not supported",
     );
 }
 
@@ -509,13 +604,55 @@ fn bad_scenarios_are_refused_with_their_line() {
         "check-s6",
         "[step.launch]",
         "sleep = 1\n[step.launch]",
-        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`",
+        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`, `record`, `wait`",
     );
     refused(
         "check-s7",
         "\"k.ptx\"",
         "3",
         "line 1: invalid type: integer `3`, expected a string",
+    );
+    refused(
+        "check-s9",
+        "block = 1",
+        "block = 1\nshared = 99999999",
+        "line 13: 99999999 bytes of shared memory, and 0 that kernel `store` has itself; a block has at most 49152 here",
+    );
+    refused(
+        "check-s10",
+        "block = 1",
+        "block = 64",
+        "line 10: the device refuses to launch `store`: CUDA_ERROR_INVALID_VALUE",
+    );
+    refused(
+        "check-s11",
+        "ranks = 1",
+        "ranks = 1\nprofile = \"h300\"",
+        "line 3: there is no profile `h300`, only h200-nvlink, sm120-pcie",
+    );
+    refused(
+        "check-s12",
+        "[[step]]",
+        "[[step]]\nrank = 0\nwait = \"e\"\n[[step]]",
+        "line 9: no step before this one records event `e`",
+    );
+    refused(
+        "check-s13",
+        "[step.launch]",
+        "record = \"e\"\n[step.launch]",
+        "line 8: a step has one of `launch`, `replay`, `record` and `wait`",
+    );
+    refused(
+        "check-s14",
+        "owner = 0\n",
+        "owner = 0\ntag = \"flags\"\nwriter = 0\n",
+        "line 8: a `writer` goes with the tags `flag`, `packets` and `staging`",
+    );
+    refused(
+        "check-s15",
+        "owner = 0\n",
+        "owner = 0\n[[buffer.part]]\nname = \"p\"\noffset = 4\nsize = 5\n",
+        "line 10: 5 bytes from 4 on in a buffer of 8",
     );
     refused(
         "check-s8",

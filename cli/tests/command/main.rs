@@ -14,3 +14,6 @@ mod litmus;
 mod outputs;
 mod processes;
 mod run;
+mod scenario_page;
+mod scenario_tags;
+mod scenarios;

@@ -168,7 +168,7 @@ impl Scene<'_> {
                 let past = address - below.end().min(address);
                 (
                     Rule::OutOfBounds,
-                    format!("{past} bytes past the end of `{}`", below.title()),
+                    format!("{past} bytes past the end of {}", below.title()),
                 )
             }
             (None, None) => (Rule::OutOfBounds, format!("nothing is at {address:#x}")),

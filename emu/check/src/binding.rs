@@ -4,7 +4,7 @@ use slabfence_emu_exec::{Access, AccessKind, Scope};
 
 use crate::{
     Options, Region, RegionKind, Rule,
-    operation::{Bound, Family, Operation},
+    operation::{Family, Operation},
     region::letter,
 };
 
@@ -34,7 +34,7 @@ pub(crate) fn breaches(
             let words = "no pointer of the launch's parameters leads there".to_owned();
             found.push((Rule::WrongRegion, words));
         }
-        if stores && let Some(words) = wrong_writer(bound, region, address) {
+        if stores && let Some(words) = wrong_writer(operation, region, address) {
             found.push((Rule::WrongRegion, words));
         }
         if let (Some(number), Some(slot)) = (bound.number, region.slot)
@@ -64,16 +64,31 @@ pub(crate) fn breaches(
             );
             found.push((Rule::PeerAtomic, words));
         }
-        if narrow && (peer || region.kind.is_exported()) {
-            found.push((Rule::GpuScopePeerAtomic, String::new()));
+        if narrow && (peer || region.mapped != 0) {
+            let words = match peer {
+                true => format!("it is memory of device {}", region.device),
+                false => format!("{} it too", having(region.mapped)),
+            };
+            found.push((Rule::GpuScopePeerAtomic, words));
         }
     }
     found
 }
 
+/// Which devices of a mask have something.
+fn having(mask: u32) -> String {
+    let devices = (0..u32::BITS).filter(|device| mask >> device & 1 == 1);
+    let devices: Vec<String> = devices.map(|device| device.to_string()).collect();
+    match devices.as_slice() {
+        _ if mask == Region::ANYWHERE => "other devices have".to_owned(),
+        [one] => format!("device {one} has"),
+        some => format!("devices {} have", some.join(", ")),
+    }
+}
+
 /// Every word of the library's memory has one writer.
-fn wrong_writer(bound: &Bound, region: &Region, address: u64) -> Option<String> {
-    let rank = bound.rank?;
+fn wrong_writer(operation: &Operation, region: &Region, address: u64) -> Option<String> {
+    let rank = operation.rank()?;
     let writer = if region.kind.is_written_by_sources() {
         region.writer(address)
     } else {

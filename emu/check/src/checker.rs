@@ -92,7 +92,9 @@ impl Checker {
                 clock.join(&before.end);
             }
         }
-        self.operations.insert(op, Operation::new(device, clock));
+        let owner = self.options.ranks_are_devices.then_some(device);
+        let operation = Operation::new(device, owner, clock);
+        self.operations.insert(op, operation);
     }
 
     /// The parameters of a grid that has begun hold an address that was taken (by a capture, say) when something else was
@@ -135,7 +137,7 @@ impl Checker {
         let occupant = self.registry.occupant(Occupant {
             op,
             device,
-            rank: None,
+            rank: operation.rank(),
             block: u32::MAX,
             warp: None,
             synchronised: Synchronised::Start,
@@ -213,7 +215,7 @@ impl Checker {
             let operation = self
                 .operations
                 .entry(launch.tag)
-                .or_insert_with(|| Operation::new(0, Clock::default()));
+                .or_insert_with(|| Operation::new(0, None, Clock::default()));
             if operation.bound.is_none() {
                 operation.bind(launch, &self.map);
             }

@@ -1,6 +1,6 @@
 //! Faults, in words.
 
-use slabfence_emu_exec::{Fault, FaultKind, MemoryFault};
+use slabfence_emu_exec::{AccessKind, Fault, FaultKind, MemoryFault};
 
 use crate::{Checker, Finding, Op, Party, Rule, Thread, findings::Where};
 
@@ -14,7 +14,11 @@ impl Checker {
         was: impl FnOnce(u64) -> Option<String>,
     ) -> Option<Finding> {
         let FaultKind::IllegalAddress {
-            addr, size, reason, ..
+            addr,
+            size,
+            access,
+            reason,
+            ..
         } = fault.kind
         else {
             return None;
@@ -33,14 +37,14 @@ impl Checker {
                 };
                 (
                     Rule::WrongRegion,
-                    format!("the device {right} `{}`", region.title()),
+                    format!("the device {right} {}", region.title()),
                 )
             }
             (Some(gone), None) => (Rule::StaleAddress, format!("`{gone}` was there")),
             _ => match self.map.below(addr) {
                 Some(below) => {
                     let past = addr.saturating_sub(below.end());
-                    let words = format!("{past} bytes past the end of `{}`", below.title());
+                    let words = format!("{past} bytes past the end of {}", below.title());
                     (Rule::OutOfBounds, words)
                 }
                 None => (Rule::OutOfBounds, format!("nothing is at {addr:#x}")),
@@ -51,6 +55,11 @@ impl Checker {
             None => Where::Nowhere(addr),
         };
         let operation = self.operations.get(&op);
+        let verb = match access {
+            AccessKind::Load => "load",
+            AccessKind::Store => "store",
+            AccessKind::ReadModifyWrite => "read-modify-write",
+        };
         Some(Finding {
             rule,
             earlier: None,
@@ -58,7 +67,7 @@ impl Checker {
                 op,
                 device: operation.map_or(0, |operation| operation.device),
                 rank: operation.and_then(|operation| operation.rank()),
-                access: format!("access of {size} bytes that faulted"),
+                access: format!("{verb} of {size} bytes that faulted"),
                 thread: Some(Thread {
                     kernel: fault.kernel.clone(),
                     ctaid: fault.ctaid,
@@ -72,6 +81,7 @@ impl Checker {
             }),
             place: Some(at.place()),
             detail,
+            repair: rule.repair(),
             count: 1,
         })
     }

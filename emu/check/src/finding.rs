@@ -19,6 +19,8 @@ pub struct Finding {
     pub place: Option<Place>,
     /// What is wrong in this case, with the values.
     pub detail: String,
+    /// The usual repair: that of the rule, or one that fits the case better.
+    pub repair: &'static str,
     /// How often it was seen.
     pub count: u64,
 }
@@ -97,7 +99,7 @@ impl fmt::Display for Finding {
         if self.count > 1 {
             writeln!(f, "  seen {} times", self.count)?;
         }
-        write!(f, "  usual repair: {}", self.rule.repair())
+        write!(f, "  usual repair: {}", self.repair)
     }
 }
 

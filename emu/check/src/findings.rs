@@ -7,6 +7,9 @@ use crate::{
     registry::{Registry, Stamp},
 };
 
+/// How a race of strong accesses is repaired, whose order is as it may be.
+const WIDER: &str = "Give both accesses a scope that includes the other thread: `.sys` between devices (`atomicAdd_system`), `.gpu` between CTAs of one; plain `atomicAdd` is `.relaxed.gpu`.";
+
 /// Where something was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Where<'a> {
@@ -85,7 +88,13 @@ impl Findings {
             sides: [earlier.map(side), Some(side(later))],
             kind,
         };
+        let strong = |stamp: Stamp| stamp.how().is_strong();
+        let repair = match earlier {
+            Some(earlier) if rule == Rule::Race && strong(earlier) && strong(later) => WIDER,
+            _ => rule.repair(),
+        };
         let make = || Finding {
+            repair,
             rule,
             earlier: earlier.map(|stamp| registry.party(stamp)),
             later: Some(registry.party(later)),

@@ -20,6 +20,8 @@ pub(crate) struct Family {
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) device: u32,
+    /// The rank that the device works for, if that is known.
+    owner: Option<u32>,
     /// What happened before it began.
     pub(crate) begin: Arc<Clock>,
     /// What happened before it ended, as far as its warps have ended.
@@ -57,9 +59,10 @@ impl Family {
 }
 
 impl Operation {
-    pub(crate) fn new(device: u32, begin: Clock) -> Self {
+    pub(crate) fn new(device: u32, owner: Option<u32>, begin: Clock) -> Self {
         Self {
             device,
+            owner,
             end: begin.clone(),
             begin: Arc::new(begin),
             captured: Vec::new(),
@@ -97,7 +100,9 @@ impl Operation {
         self.bound.as_ref()?.number
     }
 
+    /// The rank that it works for: its device tells, or its parameters do.
     pub(crate) fn rank(&self) -> Option<u32> {
-        self.bound.as_ref()?.rank
+        let bound = self.bound.as_ref();
+        self.owner.or(bound.and_then(|bound| bound.rank))
     }
 }

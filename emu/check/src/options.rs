@@ -10,16 +10,19 @@ pub struct Options {
     /// began, as if each thread had begun with a release fence of system scope. It publishes and does not acquire: who
     /// polls with a relaxed load still learns nothing. Without it only releases and fences publish.
     pub kernel_boundary: bool,
+    /// Whether device r works for rank r alone, so that the device tells the rank where parameters do not.
+    pub ranks_are_devices: bool,
     /// Findings that are kept; further ones are only counted.
     pub most_findings: usize,
 }
 
 impl Default for Options {
-    /// No native atomics, the kernel boundary assumed, 100 findings.
+    /// No native atomics, the kernel boundary assumed, ranks told by parameters alone, 100 findings.
     fn default() -> Self {
         Self {
             native_atomics: false,
             kernel_boundary: true,
+            ranks_are_devices: false,
             most_findings: 100,
         }
     }

@@ -64,7 +64,7 @@ pub struct Region {
     pub device: u32,
     /// What it is for.
     pub kind: RegionKind,
-    /// What it is called in reports. What the library laid out is called after the fields below instead.
+    /// What it is called in reports. Empty for what the library laid out, which is called after the fields below.
     pub name: String,
     /// The channel it belongs to.
     pub channel: Option<u64>,
@@ -78,6 +78,9 @@ pub struct Region {
     pub writers: Writers,
     /// Whether all its bytes hold something that may be read.
     pub initialised: bool,
+    /// Other devices that have it mapped, a bit each, or [`ANYWHERE`](Self::ANYWHERE), where who laid it out has told:
+    /// atomics on it need the scope of the system.
+    pub mapped: u32,
 }
 
 impl RegionKind {
@@ -92,7 +95,7 @@ impl RegionKind {
     }
 
     /// Whether peers' devices can reach it.
-    pub(crate) fn is_exported(self) -> bool {
+    pub fn is_exported(self) -> bool {
         self.is_slab() && !matches!(self, Self::Epoch | Self::Ticket | Self::Counter)
     }
 
@@ -126,6 +129,9 @@ impl RegionKind {
 }
 
 impl Region {
+    /// In [`mapped`](Self::mapped): any device may have it.
+    pub const ANYWHERE: u32 = u32::MAX;
+
     /// A buffer of a device: anyone may write, nothing is there yet.
     pub fn buffer(base: u64, len: u64, device: u32, name: impl Into<String>) -> Self {
         Self {
@@ -140,6 +146,7 @@ impl Region {
             phase: None,
             writers: Writers::Anyone,
             initialised: false,
+            mapped: 0,
         }
     }
 
@@ -156,7 +163,7 @@ impl Region {
     pub fn place(&self, address: u64) -> Place {
         let offset = address.wrapping_sub(self.base);
         let (region, offset) = match (self.writers, self.writer(address)) {
-            (Writers::Lines { world }, Some(source)) => {
+            (Writers::Lines { world }, Some(source)) if self.name.is_empty() => {
                 let block = offset / LINE / u64::from(world.max(1));
                 (self.titled(Some(block), Some(source)), offset % LINE)
             }
@@ -171,9 +178,10 @@ impl Region {
     }
 
     fn titled(&self, block: Option<u64>, source: Option<u32>) -> String {
-        let Some(rank) = self.rank.filter(|_| self.kind.is_slab()) else {
+        if !self.name.is_empty() {
             return self.name.clone();
-        };
+        }
+        let rank = self.rank.unwrap_or(self.device);
         let parts = [
             self.slot.map(|slot| format!("slot {}", letter(slot))),
             self.phase.map(|phase| format!("phase {phase}")),
@@ -218,7 +226,7 @@ mod tests {
             slot,
             phase,
             writers,
-            ..Region::buffer(0x1000, 0x2000, 0, "unused")
+            ..Region::buffer(0x1000, 0x2000, 0, "")
         };
         let at = |region: &Region, address| region.place(address).to_string();
         let lines = Writers::Lines { world: 3 };

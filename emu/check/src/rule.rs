@@ -56,8 +56,8 @@ rules! {
         "A packet was overwritten before its receiver had read it.",
         "Alternate slots by the device's epoch, and enter operation k + 2 only behind the entry lines of k + 1.";
     WrongRegion "wrong-region":
-        "An access hits memory of the library that no parameter of the launch points to, or that this rank must not write.",
-        "Derive each address from the base that the parameter block holds for that memory, and keep offsets inside it.";
+        "An access hits memory of a known use that no parameter of the launch points to, that this rank must not write, or that its device has no right to.",
+        "Derive each address from the base that the launch's parameters hold for that memory, keep offsets inside it, and give each device access to what it uses.";
     WrongSlot "wrong-slot":
         "An operation touches the slot that is not its epoch's.",
         "Select the slot's addresses on the device by the parity of the epoch that was read there.";

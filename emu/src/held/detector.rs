@@ -22,6 +22,7 @@ impl Detector {
         let mut checker = Checker::new(Options {
             native_atomics: state.profile.native_peer_atomics,
             kernel_boundary: plan.kernel_boundary,
+            ranks_are_devices: plan.ranks_are_devices,
             ..Options::default()
         });
         for region in regions(&state.memory, places) {

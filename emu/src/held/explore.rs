@@ -119,8 +119,11 @@ impl Stage {
     pub(super) fn report(&mut self, seed: u64, end: End) -> Run {
         let checker = self.watch.detector.0.as_mut();
         let mut findings = checker.map_or_else(Vec::new, |checker| checker.finish());
-        findings.extend(self.finding.take());
+        let fault = self.finding.take();
+        let fault_is_found = fault.is_some();
+        findings.extend(fault);
         Run {
+            fault_is_found,
             seed,
             trace: self.watch.trace,
             visible: self.watch.visible,

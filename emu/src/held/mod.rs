@@ -31,7 +31,7 @@ use std::time::Duration;
 pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
-pub use slabfence_emu_check::{Finding, Party, Place, RegionKind, Rule};
+pub use slabfence_emu_check::{Finding, Party, Place, RegionKind, Rule, Writers};
 
 pub use report::{End, LastWriter, Poll, Reason, Run, Wait, Waiter, Writer};
 

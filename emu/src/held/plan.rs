@@ -63,6 +63,9 @@ pub struct Plan {
     /// Whether the detector takes a kernel to begin behind whatever ended before it, as seen from any device (the
     /// assumption of `docs/memory-model.md`).
     pub kernel_boundary: bool,
+    /// Whether device r works for rank r alone: findings and waits then tell the rank of every operation, else only of those
+    /// with the parameters of the library's operations.
+    pub ranks_are_devices: bool,
     /// Warp-instructions after which a run is given up.
     pub limit: u64,
 }
@@ -79,6 +82,7 @@ impl Plan {
             patience: Patience::None,
             detect: true,
             kernel_boundary: true,
+            ranks_are_devices: false,
             limit: 50_000_000,
         }
     }

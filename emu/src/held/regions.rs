@@ -1,31 +1,32 @@
 //! What memory there is and what it is called.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use slabfence_emu_check::{Region, RegionKind, Writers};
 use slabfence_sys::{RangeKind, RangeNote};
 
+use crate::describe::Description;
 use crate::memory::Memory;
 use crate::va::Kind;
 
 use super::places::{Place, Places};
 
-/// All ranges at their home addresses, as allocated, as the library laid them out, and as the host calls them: of those
-/// that overlap, the last counts.
+/// All ranges at their home addresses, as allocated, as the host describes them, and as the library laid them out: of those
+/// that overlap, the last counts. Of an allocation that the host describes in part, the rest is nobody's.
 pub(super) fn regions(memory: &Memory, places: &Places) -> Vec<Region> {
-    let mut regions: Vec<Region> = places.homes().map(whole).collect();
+    let mut parts: Vec<Region> = Vec::new();
+    let mut laid_out = BTreeSet::new();
     let mut hint = 0;
-    for (base, len, name) in memory.names() {
+    for (base, len, description) in memory.descriptions() {
         let home = places.home(base, &mut hint);
         if let Some(place) = places.find(home, &mut hint) {
-            regions.push(Region {
-                base: home,
-                len: len.min(place.base + place.len - home),
-                name: name.to_string(),
-                ..whole(place)
-            });
+            laid_out.insert(place.base);
+            parts.push(described(description, home, len, place));
         }
     }
+    let free = |place: &&Place| !laid_out.contains(&place.base);
+    let mut regions: Vec<Region> = places.homes().filter(free).map(whole).collect();
+    regions.append(&mut parts);
     let mut worlds: BTreeMap<u64, u32> = BTreeMap::new();
     for note in memory.notes() {
         if note.source != RangeNote::NONE {
@@ -63,6 +64,27 @@ fn whole(place: &Place) -> Region {
     }
 }
 
+/// A part of one as the host laid it out.
+fn described(description: &Description, base: u64, len: u64, place: &Place) -> Region {
+    let whole = whole(place);
+    let kind = match description.kind {
+        RegionKind::Buffer => whole.kind,
+        kind => kind,
+    };
+    Region {
+        kind,
+        channel: Some(description.group),
+        rank: Some(description.rank),
+        slot: description.slot,
+        writers: description.writers,
+        base,
+        len: len.min(place.base + place.len - base),
+        name: description.name.clone(),
+        mapped: description.mapped & !(1 << place.device),
+        ..whole
+    }
+}
+
 /// A part of one as the library laid it out.
 fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
     let some = |number| (number != RangeNote::NONE).then_some(number);
@@ -96,6 +118,11 @@ fn part(note: &RangeNote, place: &Place, world: u32) -> Region {
         slot,
         phase: some(note.phase),
         writers,
+        name: String::new(),
+        mapped: match kind.is_exported() {
+            true => Region::ANYWHERE,
+            false => 0,
+        },
         ..whole(place)
     }
 }

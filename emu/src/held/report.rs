@@ -20,6 +20,8 @@ pub struct Run {
     pub end: End,
     /// What the detector found.
     pub findings: Vec<Finding>,
+    /// Whether the last finding tells the fault that the run ended with.
+    pub fault_is_found: bool,
     /// What the check of results found.
     pub wrong: Option<String>,
 }

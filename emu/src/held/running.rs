@@ -132,7 +132,7 @@ impl<'a> Running<'a> {
         );
         let floor = Floor::new(&state.profile, state.devices.len(), plan.residency);
         let (ops, names) = (start.snapshot.ops.clone(), start.names.clone());
-        Ok(Stage::new(ops, names, floor, watch, draw, plan.tick))
+        Ok(Stage::new(ops, names, floor, watch, draw, plan))
     }
 
     /// Makes a run. `length` is about how many instructions it takes.

@@ -16,6 +16,7 @@ use crate::task;
 use super::crew::{Crew, Role, Standing};
 use super::floor::Floor;
 use super::name::{Name, Names};
+use super::plan::Plan;
 use super::random::Random;
 use super::resident::{Block, Grid};
 use super::watch::Watch;
@@ -58,6 +59,8 @@ pub(super) struct Stage {
     pub(super) ended: Vec<(Name, Vec<Name>)>,
     /// What the detector says of the fault that ended the run.
     pub(super) finding: Option<Finding>,
+    /// Whether devices tell ranks.
+    pub(super) ranks_are_devices: bool,
 }
 
 /// `%globaltimer` at the start of every run.
@@ -71,7 +74,7 @@ impl Stage {
         floor: Floor,
         watch: Watch,
         draw: Option<Random>,
-        tick: u64,
+        plan: &Plan,
     ) -> Stage {
         Stage {
             ops,
@@ -85,10 +88,11 @@ impl Stage {
             watch,
             draw,
             now: BEGINNING,
-            tick,
+            tick: plan.tick,
             executed: 0,
             ended: Vec::new(),
             finding: None,
+            ranks_are_devices: plan.ranks_are_devices,
         }
     }
 

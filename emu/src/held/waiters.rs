@@ -27,22 +27,30 @@ struct Left {
 struct Scene {
     regions: Vec<Region>,
     grids: Vec<Left>,
+    ranks_are_devices: bool,
 }
 
 impl Scene {
     fn rank(&self, name: Name) -> Option<u32> {
         let same = |grid: &&Left| (grid.name.device, grid.name.op) == (name.device, name.op);
-        self.grids.iter().find(same)?.rank
+        let grid = self.grids.iter().find(same);
+        let device = self.ranks_are_devices.then_some(name.device);
+        grid.and_then(|grid| grid.rank).or(device)
     }
 
-    /// Who could still write a word of a region.
+    /// Who could still write a word of a region: the rank whose word it is; those who have it mapped, where that is known;
+    /// else those who have an address of that memory.
     fn writers(&self, region: &Region, word: u64, place: (u64, u64)) -> Vec<Writer> {
-        let mine = match region.kind {
-            RegionKind::Buffer | RegionKind::Variable | RegionKind::Host => None,
-            _ => region.writer(word),
-        };
+        let mine = region.writer(word).filter(|_| region.kind.is_slab());
         let leads = |&address: &u64| address.wrapping_sub(place.0) < place.1;
         let mut writers: BTreeMap<_, Vec<(u32, String)>> = BTreeMap::new();
+        if mine.is_none() && !matches!(region.mapped, 0 | Region::ANYWHERE) {
+            let has = |&device: &u32| device == region.device || region.mapped >> device & 1 == 1;
+            for device in (0..u32::BITS).filter(has) {
+                let rank = self.ranks_are_devices.then_some(device);
+                writers.insert((rank, Some(device)), Vec::new());
+            }
+        }
         for grid in &self.grids {
             let role = mine.is_none() || grid.rank == mine;
             if role && grid.addresses.iter().any(leads) {
@@ -111,6 +119,7 @@ impl Stage {
 
     fn scene(&mut self, state: &State) -> Scene {
         let regions = regions(&state.memory, self.watch.places());
+        let ranks_are_devices = self.ranks_are_devices;
         let kernels = self.operations().iter().filter_map(|(id, op)| {
             let Work::Kernel(launch, _) = &op.work else {
                 return None;
@@ -130,13 +139,17 @@ impl Stage {
             });
             Left {
                 name,
-                rank: local,
+                rank: ranks_are_devices.then_some(name.device).or(local),
                 kernel: launch.kernel.name().to_owned(),
                 addresses,
             }
         };
         let grids = kernels.into_iter().map(left).collect();
-        Scene { regions, grids }
+        Scene {
+            regions,
+            grids,
+            ranks_are_devices,
+        }
     }
 
     /// What the warps of a block wait for.
@@ -207,6 +220,8 @@ impl Stage {
         }
         let home = self.watch.home(polled.address);
         let Some(region) = region_at(&scene.regions, home) else {
+            poll.place.region = "no memory".to_owned();
+            poll.place.offset = 0;
             return poll;
         };
         poll.place = region.place(home);

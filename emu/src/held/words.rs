@@ -134,7 +134,7 @@ impl fmt::Display for Writer {
             (None, None) => f.write_str("others may write it")?,
         }
         if self.operations.is_empty() {
-            return f.write_str(", but has nothing left that would");
+            return f.write_str(", but has nothing left with an address that leads there");
         }
         f.write_str(", in")?;
         let mut operations = self.operations.iter();

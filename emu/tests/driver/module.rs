@@ -84,7 +84,7 @@ fn a_text_newer_than_the_driver_is_refused_whatever_it_holds() {
         .replace("trap;", "frobnicate;");
     let (code, log) = load(&gpu, &text(&newer));
     assert_eq!(code, CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-    assert_eq!(log, "PTX .version 9.1: this driver takes up to 9.0");
+    assert_eq!(log, "line 9: PTX .version 9.1: this driver takes up to 9.0");
     gpu.clean();
 }
 

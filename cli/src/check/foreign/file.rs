@@ -11,6 +11,8 @@ pub struct File {
     pub ptx: Spanned<String>,
     /// How many ranks, each with a device of its own.
     pub ranks: Spanned<u32>,
+    /// The machine.
+    pub profile: Option<Spanned<String>>,
     /// Memory.
     #[serde(default)]
     pub buffer: Vec<Buffer>,
@@ -36,12 +38,51 @@ pub struct Buffer {
     /// Other ranks that map it.
     #[serde(default)]
     pub mapped: Vec<Spanned<u32>>,
-    /// What it is for, in words; findings tell it.
+    /// What it is for: a kind, or words that findings tell.
     #[serde(default)]
     pub tag: String,
+    /// The slot that memory of a kind belongs to.
+    pub slot: Option<Spanned<u32>>,
+    /// Who alone may store to memory of a kind.
+    pub writer: Option<Spanned<Writer>>,
+    /// Parts of it, each for something of its own. What is in none is nobody's.
+    #[serde(default)]
+    pub part: Vec<Part>,
     /// What it holds at first; zeros if not given.
     #[serde(default)]
     pub initial: Option<Spanned<Contents>>,
+}
+
+/// Who may store to memory.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+pub enum Writer {
+    /// A rank.
+    Rank(u32),
+    /// To each line of 128 bytes one rank, in turn.
+    Lines(Lines),
+}
+
+/// The word for it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lines {
+    Lines,
+}
+
+/// Part of a buffer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    pub name: Spanned<String>,
+    /// Bytes from the buffer's start.
+    pub offset: Spanned<u64>,
+    /// Bytes.
+    pub size: Spanned<u64>,
+    #[serde(default)]
+    pub tag: String,
+    pub slot: Option<Spanned<u32>>,
+    pub writer: Option<Spanned<Writer>>,
 }
 
 /// What memory holds.
@@ -77,8 +118,7 @@ pub struct Launch {
     /// Threads of a block.
     pub block: Spanned<Extent>,
     /// Bytes of dynamic shared memory.
-    #[serde(default)]
-    pub shared: u32,
+    pub shared: Option<Spanned<u32>>,
     /// One for each parameter of the kernel.
     pub arguments: Spanned<Vec<Spanned<Argument>>>,
 }
@@ -140,6 +180,10 @@ pub struct Step {
     pub launch: Option<Launch>,
     /// Name of a graph of the rank.
     pub replay: Option<Spanned<String>>,
+    /// Name of an event, which is put behind all that the stream has so far.
+    pub record: Option<Spanned<String>>,
+    /// Name of an event of the rank that was recorded before: what the stream has from now on is behind it.
+    pub wait: Option<Spanned<String>>,
 }
 
 /// What a buffer must hold at the end.

@@ -17,8 +17,6 @@ const PAGE: usize = 2 << 20;
 pub struct Memory {
     /// Where it begins, for every rank that may access it.
     pub address: u64,
-    /// Bytes.
-    pub len: u64,
     _own: Option<DeviceBuffer>,
 }
 
@@ -45,7 +43,6 @@ impl Memory {
     /// Allocates a buffer with what it holds at first: exactly its size if its owner alone has it, else whole pages.
     pub fn new(devices: &[Device], place: &Place) -> Result<Self, Failure> {
         let owner = &devices[place.owner as usize];
-        let len = place.initial.len() as u64;
         if place.mapped.is_empty() {
             let own = DeviceBuffer::new(owner, place.initial.len())?;
             if place.written {
@@ -53,7 +50,6 @@ impl Memory {
             }
             return Ok(Self {
                 address: own.ptr().raw(),
-                len,
                 _own: Some(own),
             });
         }
@@ -69,7 +65,6 @@ impl Memory {
         }
         Ok(Self {
             address: base.0,
-            len,
             _own: None,
         })
     }

@@ -1,9 +1,12 @@
 //! `slabfence check --scenario`: kernels of others.
 
 mod file;
+mod launch;
 mod memory;
 mod plan;
 mod play;
+mod read;
+mod tags;
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,16 +16,16 @@ use super::report::{Line, Report, Subject};
 use super::settings::Settings;
 use crate::failure::Failure;
 
-/// Runs a scenario file.
+/// Runs a scenario file, on the machine of the profile that was asked for or the one that it says.
 pub fn run(path: &Path, settings: &Settings) -> Result<Report, Failure> {
-    let plan = plan::Plan::read(path)?;
+    let plan = plan::Plan::read(path, settings.profile.as_deref())?;
     let begin = Instant::now();
     let played =
         play::run(&plan, settings).map_err(|failure| failure.at(&path.display().to_string()))?;
     let subject = Subject::File {
         file: path.to_owned(),
     };
-    let mut line = Line::new(subject, &[plan.ranks]);
+    let mut line = Line::new(subject, &[plan.ranks], plan.profile.name);
     line.cases = 1;
     line.runs = played.runs;
     for found in played.bad.iter().flat_map(Found::of) {

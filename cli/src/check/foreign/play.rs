@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-use slabfence::driver::{CaptureMode, Device, Graph, GraphExec, Stream};
+use slabfence::driver::{CaptureMode, Device, Event, Graph, GraphExec, Stream};
 use slabfence::sys::{CUfunction, CUmodule};
-use slabfence_emu::held::Run;
+use slabfence_emu::held::{self, Run};
 
 use super::memory::{Memory, check};
 use super::plan::{Capture, Grid, Plan, Task, Work};
@@ -32,11 +32,12 @@ struct Stage<'a> {
     memory: Vec<Memory>,
     streams: BTreeMap<(u32, u32), Stream>,
     graphs: Vec<(Graph, GraphExec)>,
+    events: Vec<Event>,
 }
 
 /// Runs a plan by all seeds.
 pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
-    let (machine, driver) = case::machine(plan.ranks)?;
+    let (machine, driver) = case::machine(plan.ranks, &plan.profile)?;
     let devices = (0..plan.ranks).map(|rank| Device::open(&driver, rank));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;
     let memory = plan
@@ -50,15 +51,24 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
         functions: BTreeMap::new(),
         streams: BTreeMap::new(),
         graphs: Vec::new(),
+        events: Vec::new(),
         devices,
     };
     for (memory, place) in stage.memory.iter().zip(&plan.buffers) {
-        machine.call(memory.address, memory.len, &place.title());
+        for span in &place.spans {
+            let description = span.description.clone();
+            machine.describe(memory.address + span.offset, span.len, description);
+        }
     }
     stage.load()?;
     for capture in &plan.graphs {
         let graph = stage.capture(capture)?;
         stage.graphs.push(graph);
+    }
+    for &rank in &plan.events {
+        stage
+            .events
+            .push(Event::new(&stage.devices[rank as usize])?);
     }
     for task in &plan.steps {
         stage.stream(task.rank, task.stream)?;
@@ -82,7 +92,12 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
             }
         })
     };
-    let explored = held.explore(&settings.plan(), settings.seeds.iter().copied(), look);
+    // Each rank has a device of its own.
+    let how = held::Plan {
+        ranks_are_devices: true,
+        ..settings.plan()
+    };
+    let explored = held.explore(&how, settings.seeds.iter().copied(), look);
     let explored = explored.map_err(held_error)?;
     Ok(Played {
         runs: explored.runs,
@@ -112,7 +127,7 @@ impl<'a> Stage<'a> {
         let in_graphs = self.plan.graphs.iter().flat_map(|graph| &graph.launches);
         let in_steps = self.plan.steps.iter().filter_map(|task| match &task.work {
             Work::Launch(grid) => Some(grid),
-            Work::Replay(_) => None,
+            Work::Replay(_) | Work::Record(_) | Work::Wait(_) => None,
         });
         let names: Vec<&'a str> = in_graphs
             .chain(in_steps)
@@ -172,6 +187,8 @@ impl<'a> Stage<'a> {
             match &task.work {
                 Work::Launch(grid) => self.launch(task.rank, grid, stream)?,
                 Work::Replay(graph) => self.graphs[*graph].1.launch(stream)?,
+                Work::Record(event) => self.events[*event].record(stream)?,
+                Work::Wait(event) => stream.wait(&self.events[*event])?,
             }
         }
         Ok(())
@@ -219,6 +236,12 @@ impl<'a> Stage<'a> {
                 ptr::null_mut(),
             )
         };
-        check(&format!("launching `{}`", grid.kernel), code)
+        match code.is_success() {
+            true => Ok(()),
+            false => Err(Failure::Use(format!(
+                "line {}: the device refuses to launch `{}`: {code:?}",
+                grid.line, grid.kernel
+            ))),
+        }
     }
 }

@@ -120,7 +120,7 @@ fn running_past_the_end_is_found() {
     let outcome = run_at(200);
     assert_eq!(outcome.rules(), [Rule::OutOfBounds]);
     assert!(
-        outcome.text().contains("0 bytes past the end of `a`"),
+        outcome.text().contains("0 bytes past the end of a"),
         "{}",
         outcome.text()
     );
@@ -147,7 +147,7 @@ fn a_fault_says_what_is_or_was_there() {
     };
     let finding = fault(checker(Options::default(), &regions()));
     assert_eq!(finding.rule, Rule::OutOfBounds);
-    assert_eq!(finding.detail, "3840 bytes past the end of `fresh`");
+    assert_eq!(finding.detail, "3840 bytes past the end of fresh");
     let mut gone = checker(Options::default(), &regions());
     gone.region(Region::buffer(A + 0x2000, 64, 0, "old"));
     gone.forget(A + 0x2000, 64);
@@ -217,17 +217,32 @@ fn atomics_on_a_peer_need_native_ones_and_system_scope() {
 
 #[test]
 fn an_own_word_that_peers_see_needs_system_scope_too() {
-    let mut regions = regions();
-    regions[0].kind = RegionKind::Inbox;
     let plain = kernel(
         1,
         "ld.param.u64 %d1, [p0]; atom.global.add.u32 %r5, [%d1], 1; ret;",
     );
     let stream = Stream::grids(0, [launch(&plain, 1, 1, &[A])]);
-    assert_eq!(
-        check(&regions, &[stream], 0).rules(),
-        [Rule::GpuScopePeerAtomic]
-    );
+    for kind in [RegionKind::Buffer, RegionKind::Ticket, RegionKind::Inbox] {
+        let with = |mapped| {
+            let mut regions = regions();
+            regions[0] = Region {
+                kind,
+                mapped,
+                ..regions[0].clone()
+            };
+            check(&regions, std::slice::from_ref(&stream), 0)
+        };
+        with(0).clean();
+        for (mapped, who) in [
+            (0b10, "device 1 has it too"),
+            (0b1100, "devices 2, 3 have it too"),
+            (Region::ANYWHERE, "other devices have it too"),
+        ] {
+            let outcome = with(mapped);
+            assert_eq!(outcome.rules(), [Rule::GpuScopePeerAtomic]);
+            assert_eq!(outcome.find(Rule::GpuScopePeerAtomic).detail, who);
+        }
+    }
 }
 
 #[test]

@@ -26,6 +26,10 @@ impl Collective {
                 channel: kind.is_slab().then_some(1),
                 rank: kind.is_slab().then_some(rank),
                 writers: source,
+                mapped: match kind.is_exported() {
+                    true => Region::ANYWHERE,
+                    false => 0,
+                },
                 initialised: !matches!(kind, RegionKind::Inbox | RegionKind::Outbox),
                 ..Region::buffer(Self::base(rank) + offset, len, rank, name)
             });

@@ -1,0 +1,287 @@
+//! Reads scenario files: every name and number must fit.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::Range;
+use std::path::Path;
+
+use slabfence_emu_ptx::Module;
+use toml::Spanned;
+
+use super::file::{Contents, File, Step};
+use super::plan::{Capture, Place, Plan, Task, Work};
+use super::tags;
+use crate::check::{case, replace};
+use crate::failure::Failure;
+
+/// Most ranks.
+const MOST_RANKS: u32 = 16;
+/// Most bytes of all buffers, and operations of all ranks.
+const MOST_BYTES: u64 = 64 << 20;
+const MOST_OPERATIONS: u64 = 4096;
+
+/// Says where in a file something is wrong.
+pub(super) struct Reader<'a> {
+    path: &'a Path,
+    pub(super) text: &'a str,
+    names: BTreeMap<String, usize>,
+    pub(super) sizes: Vec<u64>,
+    graphs: BTreeMap<String, (usize, u32)>,
+    events: BTreeMap<String, usize>,
+    event_ranks: Vec<u32>,
+    pub(super) ptx: Module,
+    pub(super) ranks: u32,
+}
+
+/// The line that a place of a text is in.
+pub(super) fn line(text: &str, span: Range<usize>) -> usize {
+    let before = text.bytes().take(span.start);
+    1 + before.filter(|&b| b == b'\n').count()
+}
+
+fn at(path: &Path, text: &str, span: Range<usize>, words: &str) -> Failure {
+    let line = line(text, span);
+    let words = words.trim().replace('\n', "; ");
+    Failure::Use(format!("{}: line {line}: {words}", path.display()))
+}
+
+impl Plan {
+    /// Reads a file and its PTX. The profile is asked for in place of the file's.
+    pub fn read(path: &Path, profile: Option<&str>) -> Result<Self, Failure> {
+        let text = replace::text(path)?;
+        let file: File = toml::from_str(&text)
+            .map_err(|error| at(path, &text, error.span().unwrap_or(0..0), error.message()))?;
+        let said = match &file.profile {
+            Some(name) => {
+                let known = case::profile(name.get_ref());
+                let words = |error: Failure| at(path, &text, name.span(), &error.to_string());
+                known.map_err(words)?
+            }
+            None => case::profile(case::PROFILE)?,
+        };
+        let profile = match profile {
+            Some(name) => case::profile(name)?,
+            None => said,
+        };
+        let beside = path
+            .parent()
+            .unwrap_or(Path::new(""))
+            .join(file.ptx.get_ref());
+        let ptx_text = replace::words(&beside).map_err(|error| {
+            let words = format!("`{}`: {error}", beside.display());
+            at(path, &text, file.ptx.span(), &words)
+        })?;
+        let refused = |error: &dyn Display| Failure::Use(format!("{}: {error}", beside.display()));
+        let (machine, _driver) = case::machine(1, &profile)?;
+        machine
+            .accepts(&ptx_text)
+            .map_err(|error| refused(&error))?;
+        let ptx = slabfence_emu_ptx::parse(&ptx_text).map_err(|error| refused(&error))?;
+        let mut reader = Reader {
+            path,
+            text: &text,
+            names: BTreeMap::new(),
+            sizes: Vec::new(),
+            graphs: BTreeMap::new(),
+            events: BTreeMap::new(),
+            event_ranks: Vec::new(),
+            ptx,
+            ranks: *file.ranks.get_ref(),
+        };
+        let read = Self {
+            text: ptx_text,
+            profile,
+            ranks: reader.ranks,
+            buffers: Vec::new(),
+            graphs: Vec::new(),
+            events: Vec::new(),
+            steps: Vec::new(),
+            expected: Vec::new(),
+        };
+        reader.plan(&file, read)
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn wrong<T>(&self, at_what: &Spanned<T>, words: impl AsRef<str>) -> Failure {
+        at(self.path, self.text, at_what.span(), words.as_ref())
+    }
+
+    fn plan(&mut self, file: &File, read: Plan) -> Result<Plan, Failure> {
+        if !(1..=MOST_RANKS).contains(&self.ranks) {
+            let words = format!("{} ranks; there can be 1 to {MOST_RANKS}", self.ranks);
+            return Err(self.wrong(&file.ranks, words));
+        }
+        let buffers = self.buffers(file)?;
+        let mut graphs = Vec::new();
+        for graph in &file.graph {
+            let rank = self.rank(&graph.rank)?;
+            let launches = graph.launch.iter().map(|launch| self.launch(launch));
+            let launches = launches.collect::<Result<Vec<_>, _>>()?;
+            let name = graph.name.get_ref().clone();
+            if self.graphs.insert(name, (graphs.len(), rank)).is_some() {
+                return Err(self.wrong(&graph.name, "two graphs have this name"));
+            }
+            graphs.push(Capture { rank, launches });
+        }
+        let steps = file.step.get_ref().iter().map(|step| self.step(step));
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let length = |task: &Task| match task.work {
+            Work::Launch(_) => u64::from(task.times),
+            Work::Replay(graph) => u64::from(task.times) * graphs[graph].launches.len() as u64,
+            Work::Record(_) | Work::Wait(_) => 0,
+        };
+        let operations: u64 = steps.iter().map(length).sum();
+        if operations == 0 || operations > MOST_OPERATIONS {
+            let words = format!("{operations} operations; there can be 1 to {MOST_OPERATIONS}");
+            return Err(self.wrong(&file.step, words));
+        }
+        let mut expected = Vec::new();
+        for expect in &file.expect {
+            let buffer = self.buffer(&expect.buffer)?;
+            expected.push((buffer, self.contents(&expect.contents, self.sizes[buffer])?));
+        }
+        Ok(Plan {
+            ranks: self.ranks,
+            buffers,
+            graphs,
+            events: std::mem::take(&mut self.event_ranks),
+            steps,
+            expected,
+            ..read
+        })
+    }
+
+    fn buffers(&mut self, file: &File) -> Result<Vec<Place>, Failure> {
+        let mut places = Vec::new();
+        for buffer in &file.buffer {
+            let size = *buffer.size.get_ref();
+            let total: u64 = self.sizes.iter().sum();
+            if size == 0 || size > MOST_BYTES - total {
+                let words = format!("{size} bytes; buffers have 1 to {MOST_BYTES} bytes together");
+                return Err(self.wrong(&buffer.size, words));
+            }
+            let name = buffer.name.get_ref().clone();
+            if self.names.insert(name.clone(), places.len()).is_some() {
+                return Err(self.wrong(&buffer.name, "two buffers have this name"));
+            }
+            let owner = self.rank(&buffer.owner)?;
+            let mapped = buffer.mapped.iter().map(|rank| self.rank(rank));
+            let mapped = mapped.collect::<Result<Vec<_>, _>>()?;
+            let written = !buffer
+                .initial
+                .as_ref()
+                .is_some_and(|contents| matches!(contents.get_ref(), Contents::Unwritten));
+            let mut initial = match &buffer.initial {
+                Some(contents) if written => self.contents(contents, size)?,
+                _ => Vec::new(),
+            };
+            initial.resize(size as usize, 0);
+            places.push(Place {
+                name,
+                spans: tags::spans(self, buffer, places.len(), owner, &mapped)?,
+                owner,
+                mapped,
+                initial,
+                written,
+            });
+            self.sizes.push(size);
+        }
+        Ok(places)
+    }
+
+    pub(super) fn rank(&self, rank: &Spanned<u32>) -> Result<u32, Failure> {
+        let (number, ranks) = (*rank.get_ref(), self.ranks);
+        match number < ranks {
+            true => Ok(number),
+            false => Err(self.wrong(rank, format!("there is no rank {number} of {ranks}"))),
+        }
+    }
+
+    pub(super) fn buffer(&self, name: &Spanned<String>) -> Result<usize, Failure> {
+        let known = self.names.get(name.get_ref()).copied();
+        known.ok_or_else(|| self.wrong(name, format!("there is no buffer `{}`", name.get_ref())))
+    }
+
+    /// The bytes that contents begin with.
+    fn contents(&self, contents: &Spanned<Contents>, size: u64) -> Result<Vec<u8>, Failure> {
+        let words =
+            |words: &mut dyn Iterator<Item = u32>| words.flat_map(u32::to_le_bytes).collect();
+        let bytes: Vec<u8> = match contents.get_ref() {
+            Contents::Fill(byte) => vec![*byte; size as usize],
+            Contents::Words(list) => words(&mut list.iter().copied()),
+            Contents::Ascending(first) => {
+                words(&mut (0..(size / 4) as u32).map(|i| first.wrapping_add(i)))
+            }
+            Contents::Unwritten => {
+                return Err(self.wrong(contents, "nothing can be expected of unwritten bytes"));
+            }
+        };
+        match bytes.len() as u64 <= size {
+            true => Ok(bytes),
+            false => {
+                let words = format!("{} bytes for a buffer of {size}", bytes.len());
+                Err(self.wrong(contents, words))
+            }
+        }
+    }
+
+    /// The number of an event that a step of a rank names.
+    fn event(
+        &mut self,
+        name: &Spanned<String>,
+        rank: u32,
+        records: bool,
+    ) -> Result<usize, Failure> {
+        let (word, next) = (name.get_ref(), self.event_ranks.len());
+        match self.events.get(word) {
+            Some(&event) if self.event_ranks[event] == rank => Ok(event),
+            Some(&event) => {
+                let words = format!("event `{word}` is of rank {}", self.event_ranks[event]);
+                Err(self.wrong(name, words))
+            }
+            None if records => {
+                self.events.insert(word.clone(), next);
+                self.event_ranks.push(rank);
+                Ok(next)
+            }
+            None => {
+                let words = format!("no step before this one records event `{word}`");
+                Err(self.wrong(name, words))
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Task, Failure> {
+        let rank = self.rank(&step.rank)?;
+        if let (Some(times), None, None) = (&step.times, &step.launch, &step.replay) {
+            return Err(self.wrong(times, "`times` goes with a `launch` or a `replay`"));
+        }
+        let work = match (&step.launch, &step.replay, &step.record, &step.wait) {
+            (Some(launch), None, None, None) => Work::Launch(self.launch(launch)?),
+            (None, None, Some(name), None) => Work::Record(self.event(name, rank, true)?),
+            (None, None, None, Some(name)) => Work::Wait(self.event(name, rank, false)?),
+            (None, Some(name), None, None) => match self.graphs.get(name.get_ref()) {
+                Some(&(graph, of)) if of == rank => Work::Replay(graph),
+                Some((_, of)) => {
+                    let words = format!("graph `{}` is of rank {of}", name.get_ref());
+                    return Err(self.wrong(name, words));
+                }
+                None => {
+                    let words = format!("there is no graph `{}`", name.get_ref());
+                    return Err(self.wrong(name, words));
+                }
+            },
+            _ => {
+                let words = "a step has one of `launch`, `replay`, `record` and `wait`";
+                return Err(self.wrong(&step.rank, words));
+            }
+        };
+        Ok(Task {
+            rank,
+            stream: step.stream,
+            times: step.times.as_ref().map_or(1, |times| *times.get_ref()),
+            work,
+        })
+    }
+}
