@@ -80,7 +80,7 @@ fn without_the_kernel_boundary_the_end_of_a_kernel_orders_nothing_for_a_third_pa
     let run = Run::with(&[&scenario[..], &["--without-kernel-boundary"]].concat());
     assert_eq!(run.code, Some(1), "{}\n{}", run.out, run.err);
     assert!(
-        run.out.contains("\nrace at buffer `word` + 0x0"),
+        run.out.contains("\nrace at buffer `word`, + 0: "),
         "{}",
         run.out
     );
@@ -113,7 +113,7 @@ fn a_grid_that_is_not_resident_as_a_whole_is_a_deadlock() {
     let found = run.out.find("\ndeadlock: ").map(|at| &run.out[at..]);
     let found = found.unwrap_or_else(|| panic!("{}", run.out));
     assert!(
-        found.contains("sf_gather_push: 2 blocks have no room"),
+        found.contains("`sf_gather_push`: 2 CTAs have no room"),
         "{found}"
     );
     assert!(found.contains(" --resident 1\n"), "{found}");

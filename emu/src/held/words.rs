@@ -137,8 +137,12 @@ impl fmt::Display for Writer {
             return f.write_str(", but has nothing left with an address that leads there");
         }
         f.write_str(", in")?;
-        let mut operations = self.operations.iter();
-        operations.try_for_each(|(op, kernel)| write!(f, " operation {op} `{kernel}`"))
+        let mut comma = "";
+        self.operations.iter().try_for_each(|(op, kernel)| {
+            write!(f, "{comma} operation {op} `{kernel}`")?;
+            comma = ",";
+            Ok(())
+        })
     }
 }
 
