@@ -61,16 +61,22 @@ impl EpochCounter {
 ///
 /// When the first node is no operation of ours.
 pub fn local_block(graph: &Graph) -> u64 {
+    assert_eq!(parameter(graph, 0), MAGIC, "not a kernel of ours");
+    parameter(graph, offset_of!(Header, local))
+}
+
+/// Eight bytes of the parameter block of the first kernel of `graph`.
+///
+/// # Panics
+///
+/// When it has no such parameters.
+pub fn parameter(graph: &Graph, offset: usize) -> u64 {
     let nodes = graph.nodes().expect("the graph's nodes");
     let kernels = nodes.iter().filter_map(|node| node.kernel());
     let block = kernels
         .filter_map(|kernel| kernel.params.as_ref()?.first())
         .next()
         .expect("a kernel with parameters");
-    let word = |offset: usize| {
-        let bytes = block.bytes[offset..offset + 8].try_into();
-        u64::from_le_bytes(bytes.expect("eight bytes"))
-    };
-    assert_eq!(word(0), MAGIC, "not a kernel of ours");
-    word(offset_of!(Header, local))
+    let bytes = block.bytes[offset..offset + 8].try_into();
+    u64::from_le_bytes(bytes.expect("eight bytes"))
 }

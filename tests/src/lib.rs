@@ -3,6 +3,7 @@
 pub mod addresses;
 pub mod adversary;
 pub mod arithmetic;
+pub mod callers;
 pub mod exchange;
 pub mod exhaust;
 pub mod graphs;

@@ -248,6 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn another_build_is_a_difference() {
+        let contract = Contract::new(32, 576, 512, 8);
+        let here = message(&contract);
+        let version = env!("CARGO_PKG_VERSION");
+        let mut there = here.clone();
+        let mut windows = here.windows(version.len());
+        let at = windows.position(|bytes| bytes == version.as_bytes());
+        there[at.expect("the library's version")] = b'9';
+        let other = format!("9{}", &version[1..]);
+        let words = format!("library version is {other}, rank 0 has {version}");
+        assert_eq!(compare_terms(&[here, there]), Err(vec![(Rank(1), words)]));
+    }
+
+    #[test]
     fn another_order_of_members_is_a_difference() {
         let contract = Contract::new(32, 576, 512, 8);
         let messages = [[7, 2], [2, 7]].map(|members| terms(&contract, &group(&members)));
