@@ -375,6 +375,10 @@ fn the_examples_of_scenarios_are_found_or_clean_as_documented() {
         of("pairwise_barrier_repaired"),
         (Some(0), Some(20), Vec::new())
     );
+    let (code, _, found) = of("host_slot_odd_graph");
+    assert_eq!(code, Some(1));
+    assert!(!found.is_empty() && found.iter().all(race), "{found:?}");
+    assert_eq!(of("host_slot_even_graph"), (Some(0), Some(20), Vec::new()));
     let (code, _, found) = of("device_counter");
     assert_eq!(code, Some(1));
     let counter = (

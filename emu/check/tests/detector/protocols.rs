@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::support::machine::{End, Schedule, Stream, grid, run};
+use crate::support::machine::{End, Outcome, Schedule, Stream, grid, run};
 use crate::support::{checker, filled, launch, memory};
-use slabfence_emu_check::{Options, Region, Rule};
+use slabfence_emu_check::{Options, Region, RegionKind, Rule, Writers};
 use slabfence_emu_exec::{Kernel, Launch};
 use slabfence_emu_mutants::{Call, Exchange, PROTOCOLS, Protocol};
 
@@ -23,15 +23,30 @@ fn base(rank: u64) -> u64 {
     0x10_0000_0000 * (rank + 1)
 }
 
-fn regions() -> Vec<Region> {
+/// What all memory is for. A counter of both ranks is a word like any other.
+fn regions(protocol: &Protocol) -> Vec<Region> {
     let of = |rank: u64| {
         let device = rank as u32;
         let at = |offset| base(rank) + offset;
+        let own = |kind, region| Region {
+            kind,
+            channel: Some(1),
+            rank: Some(device),
+            ..region
+        };
+        let stage = |at| Region::buffer(at, 0x400, device, "staging");
+        let counters = filled(at(COUNTERS), 0x1000, device, "counters");
         vec![
-            filled(at(FLAGS), 0x2000, device, "flags"),
-            filled(at(COUNTERS), 0x1000, device, "counters"),
-            Region::buffer(at(STAGE), 0x400, device, "slot 0"),
-            Region::buffer(at(STAGE + SLOT), 0x400, device, "slot 1"),
+            Region {
+                writers: Writers::Rank(1 - device),
+                ..own(RegionKind::Flag, filled(at(FLAGS), 0x2000, device, "flags"))
+            },
+            match protocol.shared_counter {
+                true => counters,
+                false => own(RegionKind::Counter, counters),
+            },
+            own(RegionKind::Outbox, stage(at(STAGE))),
+            own(RegionKind::Outbox, stage(at(STAGE + SLOT))),
             filled(at(INPUT), 0x400, device, "input"),
             Region::buffer(at(OUTPUT), 0x400, device, "output"),
         ]
@@ -81,8 +96,8 @@ fn words(block: &Exchange) -> [u64; 11] {
     ]
 }
 
-/// Names of what is found under a seed.
-fn rules(protocol: &Protocol, seed: u64) -> BTreeSet<&'static str> {
+/// What comes of a seed.
+fn outcome(protocol: &Protocol, seed: u64) -> Outcome {
     let module = slabfence_emu_ptx::parse(protocol.ptx).unwrap();
     let kernel = Arc::new(Kernel::compile(&module, protocol.entry).unwrap());
     let stream = |rank: u64| {
@@ -93,10 +108,15 @@ fn rules(protocol: &Protocol, seed: u64) -> BTreeSet<&'static str> {
         });
         Stream::new(rank as u32, work)
     };
-    let regions = regions();
+    let regions = regions(protocol);
     let checker = checker(Options::default(), &regions);
     let streams = [stream(0), stream(1)];
-    let outcome = run(&mut memory(&regions), checker, &streams, Schedule::of(seed));
+    run(&mut memory(&regions), checker, &streams, Schedule::of(seed))
+}
+
+/// Names of what is found under a seed.
+fn rules(protocol: &Protocol, seed: u64) -> BTreeSet<&'static str> {
+    let outcome = outcome(protocol, seed);
     let mut found: BTreeSet<_> = outcome
         .rules()
         .into_iter()
@@ -114,12 +134,33 @@ fn rules(protocol: &Protocol, seed: u64) -> BTreeSet<&'static str> {
 fn wrong_protocols_are_found_by_name_and_right_ones_are_clean() {
     for protocol in PROTOCOLS {
         let found: Vec<_> = (0..SEEDS).map(|seed| rules(protocol, seed)).collect();
-        let expected =
-            |found: &BTreeSet<&str>| protocol.rules.iter().any(|rule| found.contains(rule));
         let right = match protocol.rules {
             [] => found.iter().all(BTreeSet::is_empty),
-            _ => found.iter().any(expected),
+            rules => rules
+                .iter()
+                .all(|rule| found.iter().any(|found| found.contains(rule))),
         };
         assert!(right, "`{}`: {found:?}", protocol.name);
+    }
+}
+
+#[test]
+fn an_index_of_minus_one_stores_rows_to_the_flags_of_the_peer() {
+    let wanted = |protocol: &&Protocol| protocol.name == "signed-index-minus-one";
+    let protocol = PROTOCOLS.iter().find(wanted).expect("a known protocol");
+    for seed in 0..SEEDS {
+        let outcome = outcome(protocol, seed);
+        let finding = outcome.find(Rule::WrongRegion);
+        let place = finding.place.as_ref().expect("a place");
+        assert_eq!(place.kind, Some(RegionKind::Flag), "seed {seed}");
+        let by = finding.later.as_ref().expect("who stores");
+        assert_eq!(by.access, "weak store of 4 bytes");
+        // The flags are those of the other rank.
+        let owner = format!("of rank {}", 1 - by.device);
+        assert!(place.region.ends_with(&owner), "{finding}");
+        assert_eq!(
+            finding.detail,
+            "an ordinary store hits a word of the protocol"
+        );
     }
 }
