@@ -10,7 +10,7 @@ use slabfence::channel::Contract;
 use slabfence::health::Health;
 use slabfence::layout::{DType, LocalBlock, Transport, started_warps};
 use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Run};
-use slabfence_emu_mutants::{Entry, Family, MUTATIONS, Scenario, shipped};
+use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Scenario, shipped};
 
 /// Seeds within which every bug must be found.
 const SEEDS: u64 = 20;
@@ -179,4 +179,12 @@ pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
         );
     }
     assert_eq!(played.len(), 6, "every scenario once");
+    for change in EQUIVALENT {
+        let text = |entry| change.plant(entry).expect("a place for the change");
+        let texts: Vec<String> = entries.iter().map(text).collect();
+        for scenario in [Scenario::Reuse, Scenario::Grids] {
+            let bad = explore(policy, scenario, family, &texts);
+            assert!(bad.is_none(), "`{}`: {bad:?}", change.name);
+        }
+    }
 }

@@ -22,7 +22,7 @@ pub use entry::{Entry, Family, shipped};
 pub use field::{Field, Part};
 pub use mutation::{Mutation, PlantError, Scenario};
 pub use protocol::{Call, Exchange, PROTOCOLS, Protocol};
-pub use table::MUTATIONS;
+pub use table::{EQUIVALENT, MUTATIONS};
 
 /// The mutation of this name.
 pub fn mutation(name: &str) -> Option<&'static Mutation> {

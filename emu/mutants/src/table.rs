@@ -43,9 +43,9 @@ fn parities(entry: &Entry) -> usize {
 }
 
 macro_rules! mutations {
-    ($($name:literal: $bug:literal, $scenario:ident, $rules:expr, $places:expr, $edit:path $(, on $ground:path)?;)*) => {
-        /// All mutations, by topic.
-        pub const MUTATIONS: &[Mutation] = &[$(Mutation {
+    ($(#[$doc:meta])* $table:ident; $($name:literal: $bug:literal, $scenario:ident, $rules:expr, $places:expr, $edit:path $(, on $ground:path)?;)*) => {
+        $(#[$doc])*
+        pub const $table: &[Mutation] = &[$(Mutation {
             name: $name,
             bug: $bug,
             scenario: Scenario::$scenario,
@@ -60,6 +60,8 @@ macro_rules! mutations {
 }
 
 mutations! {
+    /// All mutations, by topic.
+    MUTATIONS;
     "flag-poll-relaxed": "Data flags are polled with relaxed loads.",
         Single, ["race"], |_| 2, flag::relax_polls;
     "flag-store-relaxed": "Data flags are stored relaxed, without a release.",
@@ -114,4 +116,11 @@ mutations! {
         Mismatch, ["deadlock"], |_| 2, flag::ignore_poison, on flag::part_reductions;
     "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
         Skipped, ["counters"], |_| 1, counters::skipped_stays, on flag::part_reductions;
+}
+
+mutations! {
+    /// Changes that look like bugs and are none, in any scenario: nothing must be found. `docs/checker.md` says why.
+    EQUIVALENT;
+    "entry-poll-relaxed": "Entry lines are polled with relaxed loads; the data flags of the same operation order as much.",
+        Grids, [], |_| 2, entry_line::relax_polls;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use slabfence_emu_exec::Kernel;
-use slabfence_emu_mutants::{Entry, Family, MUTATIONS, Mutation, mutation, shipped};
+use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Mutation, mutation, shipped};
 use slabfence_emu_ptx::Instruction;
 
 fn entries() -> Vec<Entry> {
@@ -59,7 +59,7 @@ fn every_mutant_of_every_entry_compiles_with_the_same_parameters_and_is_another_
     for entry in entries() {
         let shipped = slabfence_emu_ptx::parse(&entry.text).expect("a text");
         let shipped = shipped.entry(entry.name).expect("the entry");
-        for mutation in MUTATIONS {
+        for mutation in MUTATIONS.iter().chain(EQUIVALENT) {
             let text = mutation
                 .plant(&entry)
                 .unwrap_or_else(|error| panic!("{error}"));

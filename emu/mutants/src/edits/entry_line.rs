@@ -21,6 +21,11 @@ pub(crate) fn narrow_stores(draft: &mut Draft<'_>) -> Result<usize> {
     draft.replace_all(&stores, ".sys.", ".gpu.")
 }
 
+pub(crate) fn relax_polls(draft: &mut Draft<'_>) -> Result<usize> {
+    let polls = entry_polls(draft);
+    draft.replace_all(&polls, ".acquire.", ".relaxed.")
+}
+
 pub(crate) fn weaken_polls(draft: &mut Draft<'_>) -> Result<usize> {
     let polls = entry_polls(draft);
     draft.replace_all(&polls, ".acquire.sys.", ".")
