@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use slabfence::driver::{Device, Driver};
+use slabfence::layout::Cause;
 use slabfence_emu::held::{End, HeldError, Looked, Patience, Plan, Run};
 use slabfence_emu::{Machine, Profile};
 
 use super::kernels::Way;
 use super::local::{Scene, Stand};
-use super::scenario::{Phase, Scenario};
+use super::scenario::{Ending, Phase, Scenario};
 use super::seat::{Seat, contract};
 use super::settings::Settings;
 use crate::failure::{Failure, RankError};
@@ -90,7 +91,7 @@ pub fn run(
         if outcome.bad.is_some() {
             break;
         }
-        if phase.fails {
+        if phase.ending != Ending::Right {
             all(seats.iter_mut(), Seat::reset)?;
         }
     }
@@ -151,11 +152,27 @@ fn explore(
         patience: Patience::Time,
         ..plan.clone()
     };
-    let plan = if phase.fails { &timed } else { &plan };
+    // Rows of another operation that lie in the slot are no fault of the kernel: before tags are compared it may read them.
+    let blind = Plan {
+        detect: false,
+        ..plan.clone()
+    };
+    let plan = match phase.ending {
+        Ending::Right => &plan,
+        Ending::Away => &timed,
+        Ending::Mismatch => &blind,
+    };
     let seated = seats.iter().zip(&phase.acts);
     let mut check = |looked: &Looked<'_>| {
         let mut seated = seated.clone();
-        seated.try_for_each(|(seat, acts)| seat.check(phase, acts, looked))
+        seated.try_for_each(|(seat, acts)| seat.check(phase, acts, looked))?;
+        if phase.ending == Ending::Mismatch {
+            let causes: Result<Vec<_>, _> = seats.iter().map(Seat::cause).collect();
+            if !causes?.contains(&Some(Cause::TagMismatch)) {
+                return Err("no rank has seen that tags differ".to_owned());
+            }
+        }
+        Ok(())
     };
     let explored = held.explore(plan, seeds.iter().copied(), &mut check);
     let explored = explored.map_err(held_error)?;

@@ -48,6 +48,16 @@ pub struct Pair {
     pub transport: Option<Way>,
 }
 
+impl Collective {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Gather => Self::Reduce,
+            Self::Reduce => Self::Gather,
+        }
+    }
+}
+
 impl Way {
     /// As a contract says it.
     pub fn transport(self) -> Transport {

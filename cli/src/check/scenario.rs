@@ -41,8 +41,19 @@ pub enum Act {
 pub struct Phase {
     /// By rank.
     pub acts: Vec<Vec<Act>>,
-    /// Whether a rank stays away, so that the others must end with a verdict; then the pool is reset.
-    pub fails: bool,
+    /// How it must end.
+    pub ending: Ending,
+}
+
+/// How a phase must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With right outputs and healthy pools.
+    Right,
+    /// A rank stays away: time passes, and the others must end with a verdict. Then the pool is reset.
+    Away,
+    /// Ranks are in different operations: all must end with a verdict, and before any time-out. Then the pool is reset.
+    Mismatch,
 }
 
 /// One scenario.
@@ -63,7 +74,7 @@ impl Scenario {
     pub fn is_long(&self) -> bool {
         let sleeps = |act: &Act| matches!(act, Act::Sleep { .. });
         let mut acts = self.phases.iter().flat_map(|phase| &phase.acts).flatten();
-        acts.any(sleeps) || self.phases.iter().any(|phase| phase.fails)
+        acts.any(sleeps) || self.phases.iter().any(|phase| phase.ending == Ending::Away)
     }
 
     /// Most rounds that a rank enqueues on a channel.
@@ -165,7 +176,7 @@ fn all(world: u32, acts: &[Act]) -> Vec<Phase> {
 fn each(world: u32, acts: impl Fn(u32) -> Vec<Act>) -> Vec<Phase> {
     vec![Phase {
         acts: (0..world).map(acts).collect(),
-        fails: false,
+        ending: Ending::Right,
     }]
 }
 
@@ -198,8 +209,16 @@ fn poison(world: u32) -> Vec<Phase> {
         false => vec![eager(0), eager(1)],
     };
     let mut phases = each(world, absent);
-    phases[0].fails = true;
+    phases[0].ending = Ending::Away;
     phases.extend(all(world, &[eager(0), REPLAY]));
+    phases
+}
+
+/// Rank 0 is in a collective of several CTAs, the others in one CTA of the other collective; then all in the same.
+fn mismatched(world: u32) -> Vec<Phase> {
+    let mut phases = each(world, |rank| vec![eager(usize::from(rank != 0))]);
+    phases[0].ending = Ending::Mismatch;
+    phases.extend(all(world, &[eager(0), eager(1)]));
     phases
 }
 
@@ -258,5 +277,11 @@ pub fn scenarios(op: Collective, world: u32) -> Vec<Scenario> {
             all(world, &[eager(0), eager(1), eager(2)]),
         ),
         one("poison-and-reset", FRESH, sorts(op, 2), poison(world)),
+        one(
+            "mismatched-ranks",
+            FRESH,
+            vec![large(op), small(op.other(), 0)],
+            mismatched(world),
+        ),
     ]
 }

@@ -7,14 +7,14 @@ use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Kernel, Module, Stream};
 use slabfence::group::{Bootstrap, Group, Rank, ThreadBootstrap};
 use slabfence::health::Health;
-use slabfence::layout::{DeviceStruct, Field, Header, LocalBlock, started_warps};
+use slabfence::layout::{Cause, DeviceStruct, Field, Header, LocalBlock, started_warps};
 use slabfence::{Error, Result};
 use slabfence_emu::held::Looked;
 use slabfence_tests::ranks::Member;
 use slabfence_tests::rounds::Rounds;
 
 use super::kernels::Way;
-use super::scenario::{Act, BATCH, FRESH, Phase, ROWS, Scenario};
+use super::scenario::{Act, BATCH, Ending, FRESH, Phase, ROWS, Scenario};
 
 const NAMES: [&str; 2] = ["first", "second"];
 
@@ -143,20 +143,34 @@ impl Seat {
             .try_for_each(|lane| lane.at_rest(looked))?;
         let health = self.pool.health().map_err(|error| error.to_string())?;
         let rank = self.pool.group().me();
-        if !phase.fails {
-            let faults = self.pool.faults().map_err(|error| error.to_string())?;
-            if health != Health::Healthy {
-                return Err(format!("{rank} is {health:?}: {faults:?}"));
+        match phase.ending {
+            Ending::Right => {
+                let faults = self.pool.faults().map_err(|error| error.to_string())?;
+                if health != Health::Healthy {
+                    return Err(format!("{rank} is {health:?}: {faults:?}"));
+                }
+                self.lanes.iter().try_for_each(|lane| lane.rounds.compare())
             }
-            return self.lanes.iter().try_for_each(|lane| lane.rounds.compare());
+            Ending::Away if acts.is_empty() => Ok(()),
+            Ending::Away if health != Health::Failed => {
+                Err(format!("{rank} is {health:?}, though a rank stayed away"))
+            }
+            Ending::Away => self.lanes.iter().try_for_each(|lane| lane.poisoned(looked)),
+            Ending::Mismatch => match (health, self.cause()?) {
+                (Health::Failed, Some(Cause::TagMismatch | Cause::PeerFailed | Cause::Skipped)) => {
+                    Ok(())
+                }
+                (_, cause) => Err(format!(
+                    "{rank} is {health:?} ({cause:?}), though ranks were in different operations"
+                )),
+            },
         }
-        if acts.is_empty() {
-            return Ok(());
-        }
-        if health != Health::Failed {
-            return Err(format!("{rank} is {health:?}, though a rank stayed away"));
-        }
-        self.lanes.iter().try_for_each(|lane| lane.poisoned(looked))
+    }
+
+    /// Why the rank's first operation failed, if one did.
+    pub fn cause(&self) -> Result<Option<Cause>, String> {
+        let faults = self.pool.faults().map_err(|error| error.to_string())?;
+        Ok(faults.first().and_then(|fault| fault.cause))
     }
 
     /// Brings the pool back to life; inputs begin anew, and outputs that were never written are not looked at. All ranks

@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod check_alone;
 mod check_assumptions;
+mod check_mismatch;
 mod decode;
 mod dump;
 mod embed;
