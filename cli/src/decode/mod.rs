@@ -14,6 +14,7 @@ pub mod reference;
 mod report;
 mod setup;
 mod shard;
+mod stages;
 mod step;
 mod text;
 mod time;

@@ -17,14 +17,12 @@ use super::bits;
 use super::extents::Extents;
 use super::memory::Memory;
 use super::setup::{EAGER, Setup, graph_channel};
+use super::stages::Stages;
 use super::step::Step;
 use super::time::{self, Times};
 use super::workload::SETS;
 use super::{dump, reference, shard};
 
-/// How long a rank waits for the others between two stages. A rank that ends early wakes them at once; this is for one
-/// that is busy with its reference.
-const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Seconds that an emulated run may take without a word.
 const LONG_RUN: f64 = 120.0;
 
@@ -57,25 +55,25 @@ pub fn run(
     me: Rank,
     ordinal: u32,
 ) -> Result<Vec<BatchResult>> {
-    let group = Group::new(bootstrap, me, setup.ranks as u32)?.with_timeout(STAGE_TIMEOUT);
-    let device = together(&group, "open the device", Device::open(driver, ordinal))?;
-    let pool = Pool::create(&device, group.clone(), &setup.contract())?;
-    let results = work(setup, &pool, &group, me);
+    let stages = Stages::new(Group::new(bootstrap, me, setup.ranks as u32)?);
+    let device = stages.together("open the device", Device::open(driver, ordinal))?;
+    let pool = Pool::create(&device, stages.group().clone(), &setup.contract())?;
+    let results = work(setup, &pool, &stages, me);
     // On all ranks, also after a failure, which every rank has seen: nothing stays mapped at a peer.
-    let closed = pool.close();
+    let closed = stages.close(&pool);
     let results = results?;
     closed?;
     Ok(results)
 }
 
-fn work(setup: &Setup<'_>, pool: &Pool, group: &Group, me: Rank) -> Result<Vec<BatchResult>> {
+fn work(setup: &Setup<'_>, pool: &Pool, stages: &Stages, me: Rank) -> Result<Vec<BatchResult>> {
     pool.prepare(&setup.channels())?;
     let device = pool.device();
     let made = || {
         Ok(Worker {
             setup,
             pool,
-            group,
+            stages,
             rank: me.index(),
             memory: Memory::new(device, setup, me.index())?,
             attention: AttentionKernels::load(device)?,
@@ -83,23 +81,16 @@ fn work(setup: &Setup<'_>, pool: &Pool, group: &Group, me: Rank) -> Result<Vec<B
             stream: Stream::new(device)?,
         })
     };
-    let worker = together(group, "allocate and upload", made())?;
+    let worker = stages.together("allocate and upload", made())?;
     let batches = setup.batches.iter();
     batches.map(|&batch| worker.run_batch(batch)).collect()
-}
-
-/// A result that counts only if every rank has one. A rank that failed keeps its own error.
-fn together<T>(group: &Group, stage: &'static str, result: Result<T>) -> Result<T> {
-    let verdict = group.verdict(stage, &result);
-    let value = result?;
-    verdict.map(|()| value)
 }
 
 /// One rank with everything that it needs.
 struct Worker<'a> {
     setup: &'a Setup<'a>,
     pool: &'a Pool,
-    group: &'a Group,
+    stages: &'a Stages,
     rank: usize,
     memory: Memory,
     attention: AttentionKernels,
@@ -119,17 +110,18 @@ impl Worker<'_> {
             stream: &self.stream,
         };
         let begin = Instant::now();
-        let eager = together(self.group, "eager pass", self.eager(&step))?;
+        let eager = self.stages.together("eager pass", self.eager(&step))?;
         self.announce(batch, begin.elapsed() / SETS as u32);
-        let (graph, mut exec) = together(self.group, "capture", self.capture(&step))?;
-        together(self.group, "dump the graph", self.dump(batch, &graph))?;
+        let (graph, mut exec) = self.stages.together("capture", self.capture(&step))?;
+        self.stages
+            .together("dump the graph", self.dump(batch, &graph))?;
         let replayed = self.replay(&step, &mut exec, &eager);
-        let difference = together(self.group, "replay", replayed)?;
+        let difference = self.stages.together("replay", replayed)?;
         let kernel_nodes = graph.kernel_nodes()?;
         let times = match self.setup.time {
             true => {
                 let measured = time::measure(&step, self.pool, &mut exec);
-                Some(together(self.group, "measure", measured)?)
+                Some(self.stages.together("measure", measured)?)
             }
             false => None,
         };
@@ -254,7 +246,7 @@ impl Worker<'_> {
     /// upload stands behind the download.
     fn apart(&self, stage: &'static str) -> Result<()> {
         match self.setup.shares_queues {
-            true => together(self.group, stage, self.settle()),
+            true => self.stages.together(stage, self.settle()),
             false => Ok(()),
         }
     }
