@@ -70,6 +70,10 @@ fn judge(instruction: &str) -> Option<&'static str> {
     {
         return Some("no .rn: the assembler may contract it into a fused multiply-add");
     }
+    let otherwise = ["rz", "rm", "rp", "rna", "rs", "rzi", "rmi", "rpi"];
+    if float && operation == "cvt" && otherwise.iter().any(|mode| has(mode)) {
+        return Some("rounds otherwise than to nearest even");
+    }
     None
 }
 
@@ -101,6 +105,9 @@ mod tests {
             "mul.rn.ftz.f32",
             "setp.lt.ftz.f32",
             "cvt.rn.ftz.f32.f16",
+            "cvt.rz.bf16x2.f32",
+            "cvt.rna.tf32.f32",
+            "cvt.rzi.s32.f32",
             "sqrt.rm.f32",
             "red.relaxed.gpu.global.add.f32",
             "atom.global.add.noftz.bf16x2",
@@ -130,6 +137,8 @@ mod tests {
             "max.f32",
             "setp.gt.f32",
             "cvt.rn.bf16x2.f32",
+            "cvt.rni.s32.f32",
+            "cvt.f32.f16",
             "cvt.rn.f32.u32",
             "atom.acq_rel.gpu.global.add.u64",
             "ld.global.f32",

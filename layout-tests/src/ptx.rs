@@ -1,12 +1,21 @@
 //! Reader of PTX text: initialised byte arrays, and the parameters of kernels.
 
-/// A kernel's name and the bytes of each of its parameters, in order.
+/// A kernel's name and its parameters, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Name.
     pub name: String,
-    /// Bytes of each parameter.
-    pub parameters: Vec<usize>,
+    /// What each parameter takes.
+    pub parameters: Vec<Block>,
+}
+
+/// Size and alignment of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// Bytes.
+    pub size: usize,
+    /// Alignment, bytes.
+    pub align: usize,
 }
 
 /// The 32-bit words of the array `name`, which nvcc writes as bytes and without the zeros at its end.
@@ -51,15 +60,15 @@ pub fn entries(ptx: &str) -> Option<Vec<Entry>> {
             .filter(|text| !text.is_empty());
         found.push(Entry {
             name: name.trim().to_owned(),
-            parameters: declarations.map(parameter_bytes).collect::<Option<_>>()?,
+            parameters: declarations.map(parameter).collect::<Option<_>>()?,
         });
         rest = after;
     }
     Some(found)
 }
 
-/// Bytes of `.param .align 8 .b8 name[24]` or `.param .u64 name`.
-fn parameter_bytes(declaration: &str) -> Option<usize> {
+/// What `.param .align 8 .b8 name[24]` or `.param .u64 name` takes.
+fn parameter(declaration: &str) -> Option<Block> {
     let count = match declaration.split_once('[') {
         Some((_, count)) => count.strip_suffix(']')?.parse().ok()?,
         None => 1,
@@ -67,8 +76,15 @@ fn parameter_bytes(declaration: &str) -> Option<usize> {
     let types = [("8 ", 1), ("16 ", 2), ("32 ", 4), ("64 ", 8)];
     let kind = declaration.split('.').next_back()?;
     let bits = kind.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    let (_, bytes) = types.iter().find(|(width, _)| bits.starts_with(width))?;
-    Some(bytes * count)
+    let &(_, bytes) = types.iter().find(|(width, _)| bits.starts_with(width))?;
+    let align = match declaration.split_once(".align ") {
+        Some((_, after)) => after.split(' ').next()?.parse().ok()?,
+        None => bytes,
+    };
+    Some(Block {
+        size: bytes * count,
+        align,
+    })
 }
 
 #[cfg(test)]
@@ -98,14 +114,20 @@ mod tests {
 .visible .entry sf_y()
 { ret; }
 ";
-        let entry = |name: &str, parameters: &[usize]| Entry {
+        let entry = |name: &str, parameters: &[(usize, usize)]| Entry {
             name: name.to_owned(),
-            parameters: parameters.to_vec(),
+            parameters: parameters
+                .iter()
+                .map(|&(size, align)| Block { size, align })
+                .collect(),
         };
         let plain = ptx.replace(".ptr .align 1 ", "");
         assert_eq!(
             entries(&plain),
-            Some(vec![entry("sf_x", &[24, 8, 4]), entry("sf_y", &[])])
+            Some(vec![
+                entry("sf_x", &[(24, 8), (8, 8), (4, 4)]),
+                entry("sf_y", &[])
+            ])
         );
         assert_eq!(entries(ptx), None, "a form that no kernel of ours has");
     }

@@ -2,16 +2,22 @@
 
 use slabfence::layout::{AttentionParams, ClockParams, GatherParams, ReduceParams};
 use slabfence_layout_tests::cubin::{Cubin, Parameter};
-use slabfence_layout_tests::ptx;
+use slabfence_layout_tests::ptx::{self, Block};
 use slabfence_ptx::Image;
 
-/// Bytes of the parameter block of a kernel, by the first part of its name.
-fn block_bytes(entry: &str) -> usize {
+/// The parameter block of a kernel, by the first part of its name.
+fn block(entry: &str) -> Block {
+    const fn of<T>() -> Block {
+        Block {
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+        }
+    }
     let blocks = [
-        ("sf_gather_", size_of::<GatherParams>()),
-        ("sf_reduce_", size_of::<ReduceParams>()),
-        ("sf_attention_", size_of::<AttentionParams>()),
-        ("sf_clock", size_of::<ClockParams>()),
+        ("sf_gather_", of::<GatherParams>()),
+        ("sf_reduce_", of::<ReduceParams>()),
+        ("sf_attention_", of::<AttentionParams>()),
+        ("sf_clock", of::<ClockParams>()),
     ];
     let found = blocks.iter().find(|(prefix, _)| entry.starts_with(prefix));
     found
@@ -27,12 +33,7 @@ fn ptx_declares_the_block_of_the_host() {
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, image.entries, "{}", image.name);
         for entry in &entries {
-            assert_eq!(
-                entry.parameters,
-                [block_bytes(&entry.name)],
-                "{}",
-                entry.name
-            );
+            assert_eq!(entry.parameters, [block(&entry.name)], "{}", entry.name);
         }
     }
 }
@@ -47,7 +48,7 @@ fn every_cubin_declares_the_block_of_the_host() {
                 let expected = Parameter {
                     ordinal: 0,
                     offset: 0,
-                    size: u32::try_from(block_bytes(entry)).unwrap(),
+                    size: u32::try_from(block(entry).size).unwrap(),
                 };
                 assert_eq!(
                     cubin.parameters(entry),
@@ -79,15 +80,27 @@ fn every_cubin_holds_the_kernels_of_its_ptx_and_no_others() {
 }
 
 #[test]
-fn a_block_of_another_size_in_a_ptx_is_noticed_in_each_entry() {
+fn a_block_of_another_size_or_alignment_in_a_ptx_is_noticed_in_each_entry() {
     for image in Image::all() {
         for (index, entry) in image.entries.iter().enumerate() {
-            let right = block_bytes(entry);
-            let declared = format!(" {entry}_param_0[{right}]");
-            let changed = format!(" {entry}_param_0[{}]", right + 4);
-            let ptx = image.ptx.replace(&declared, &changed);
-            let entries = ptx::entries(&ptx).expect("the form is as it was");
-            assert_eq!(entries[index].parameters, [right + 4], "{entry}");
+            let right = block(entry);
+            let declared = |block: Block| {
+                let Block { size, align } = block;
+                format!(".align {align} .b8 {entry}_param_0[{size}]")
+            };
+            let larger = Block {
+                size: right.size + 4,
+                ..right
+            };
+            let looser = Block {
+                align: right.align / 2,
+                ..right
+            };
+            for wrong in [larger, looser] {
+                let ptx = image.ptx.replace(&declared(right), &declared(wrong));
+                let entries = ptx::entries(&ptx).expect("the form is as it was");
+                assert_eq!(entries[index].parameters, [wrong], "{entry}");
+            }
         }
     }
 }

@@ -9,18 +9,20 @@ use crate::emulator::artefacts;
 use crate::output::{self, Result};
 
 /// What is built, by the arguments of cargo's that also build it in the steps of `.ci/run` before this one: all programs,
-/// tests and shared libraries, and the command as users have it. Nothing is built twice.
-const BUILDS: [&[&str]; 2] = [
+/// tests and shared libraries, and the command and the emulated driver as users have them. Nothing is built twice.
+const BUILDS: [&[&str]; 3] = [
     &["build", "--workspace", "--all-targets"],
     &["build", "--release"],
+    &["build", "--release", "--package", "slabfence-emu-cuda"],
 ];
 
-/// What must be among the files, so that a list that lacks some of them is noticed: the command in both builds, the
-/// emulated driver, a test (whose name goes on with a hash).
-const KNOWN: [&str; 4] = [
+/// What must be among the files, so that a list that lacks some of them is noticed: the command and the emulated driver in
+/// both builds, a test (whose name goes on with a hash).
+const KNOWN: [&str; 5] = [
     "debug/slabfence",
     "release/slabfence",
-    "libslabfence_emu_cuda.so",
+    "debug/libslabfence_emu_cuda.so",
+    "release/libslabfence_emu_cuda.so",
     "witness-",
 ];
 
