@@ -77,6 +77,35 @@ fn a_rank_that_missed_how_the_unmapping_ended_ends_alone_when_it_meets_nobody() 
 }
 
 #[test]
+fn a_pool_that_one_rank_alone_has_is_closed_together_with_what_the_other_has_left() {
+    let (_, live, faults) = losing("create: self test, clear", |member| {
+        let (ticket, pool) = match member.pool(&contract()) {
+            // Rank 1, which could not close its part alone.
+            Err(Error::Retained { ticket, .. }) => (Some(ticket), None),
+            Err(error) => panic!("{error}"),
+            Ok(pool) => (None, Some(pool)),
+        };
+        assert_eq!(pool.is_some(), member.rank() == 0);
+        // Rank 0 learns of it when both create another; before, it meets the other's close.
+        let told = (0..10).find_map(|_| match member.pool(&contract()) {
+            Err(Error::Retained { ticket, .. }) => Some(Some(ticket)),
+            Err(Error::Setup { phase, .. }) if phase == "create: pending" && ticket.is_some() => {
+                Some(None)
+            }
+            Err(_) => None,
+            Ok(_) => panic!("another pool beside what is left"),
+        });
+        let ticket = ticket.or(told.expect("the ranks meet")).expect("a ticket");
+        ticket.retry().unwrap();
+        if let Some(pool) = pool {
+            let closed = pool.prepare(&["a"]);
+            assert!(matches!(closed, Err(Error::Closed { .. })), "{closed:?}");
+        }
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
 fn a_rank_that_missed_whether_channels_were_added_can_only_close() {
     let (_, live, faults) = losing("prepare: initialise", |member| {
         let pool = member.pool(&contract()).unwrap();

@@ -10,7 +10,7 @@ use slabfence::{Error, Result};
 /// How long a rank waits for the others between two stages. A rank that ends early wakes them at once; this is for one
 /// that is busy with its reference.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a rank that failed does, so that the others may learn why. Its own error is told by then.
+/// How long a rank that failed does, so that the others may learn why.
 const FAILED_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The ranks of a run, from stage to stage.
@@ -37,13 +37,12 @@ impl Stages {
         &self.group
     }
 
-    /// A result that counts only if every rank has one. A rank that failed keeps its own error, and tells it before it
-    /// waits for the others.
+    /// A result that counts only if every rank has one. A rank that failed keeps its own error, and does not wait long for
+    /// the others before it tells it.
     pub fn together<T>(&self, stage: &'static str, result: Result<T>) -> Result<T> {
         let verdict = match &result {
             Ok(_) => self.group.verdict(stage, &result),
-            Err(error) => {
-                log::error!("{stage}: {error}");
+            Err(_) => {
                 let group = self.group.clone().with_timeout(self.failed);
                 group.verdict(stage, &result)
             }

@@ -129,6 +129,9 @@ fn complete(
     let pool = Pool {
         shared: Arc::new(shared),
     };
+    let group = &pool.shared.group;
+    let shared = Arc::downgrade(&pool.shared);
+    group.remains().made(group.pool(), shared);
     let Err(error) = pool.self_test() else {
         return Ok(pool);
     };

@@ -91,6 +91,11 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether what is left needs all ranks.
+    pub(super) fn is_tied(&self) -> Result<bool> {
+        Ok(self.read()?.ties == Ties::Tied)
+    }
+
     /// Does something with the memory that is left, if there is any.
     pub(super) fn with_memory(&self, body: fn(&mut Memory) -> Result<()>) -> Result<()> {
         self.write()?.memory.as_mut().map_or(Ok(()), body)

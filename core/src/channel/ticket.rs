@@ -17,7 +17,7 @@ use super::shared::{Phase, Shared, Ties};
 #[derive(Debug)]
 pub struct Ticket {
     group: Group,
-    /// `None` on a rank that has nothing left and only takes part.
+    /// `None` on a rank that has nothing left and only takes part. On one where the creation succeeded, its pool.
     pool: Option<Pool>,
     settled: AtomicBool,
 }
@@ -32,10 +32,10 @@ impl Ticket {
     /// [`keep`](Self::keep) for what is a pool already.
     pub(super) fn of(pool: Pool, cause: Error, left: Option<Error>) -> Error {
         let tied = match pool.shared.write() {
+            // The failure is another rank's, which has a ticket.
+            Ok(state) if matches!(state.phase, Phase::Closed) => return cause,
             Ok(mut state) => {
-                if !matches!(state.phase, Phase::Closed) {
-                    state.phase = Phase::Broken(format!("its creation failed: {cause}"));
-                }
+                state.phase = Phase::Broken(format!("its creation failed: {cause}"));
                 state.ties == Ties::Tied
             }
             Err(forked) => return forked,
@@ -86,12 +86,15 @@ impl Ticket {
             Some(pool) if group.remains().count() == 0 => refused.map_err(|cause| {
                 let group = group.clone().for_pool(pool);
                 group.remains().add(Some(pool));
+                // Where the creation succeeded, its pool has to be closed with the others' remains: it writes there.
+                let living = group.remains().living(pool);
+                let living = living.and_then(|made| made.downcast::<Shared>().ok());
                 Error::Retained {
                     cause: Box::new(cause),
                     left: None,
                     ticket: Box::new(Self {
                         group,
-                        pool: None,
+                        pool: living.map(|shared| Pool { shared }),
                         settled: AtomicBool::new(false),
                     }),
                 }
@@ -108,7 +111,13 @@ impl Ticket {
     /// Those of [`Pool::close`]; then every rank may call again.
     pub fn retry(&self) -> Result<()> {
         match &self.pool {
-            Some(pool) => pool.close()?,
+            Some(pool) => {
+                let closed = pool.close();
+                if !pool.shared.is_tied()? {
+                    self.group.remains().loosen(self.group.pool());
+                }
+                closed?;
+            }
             None if self.settled.load(Ordering::Acquire) => {}
             None => self.take_part()?,
         }

@@ -1,6 +1,8 @@
 //! What failed creations have left on a rank of a group.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::wire::{Reader, Writer};
 
@@ -10,7 +12,12 @@ pub(crate) struct Remains {
     count: AtomicUsize,
     /// The pool of which only all ranks together can give back what is left; 0 for none.
     together: AtomicU64,
+    /// Pools of this rank by number. A creation that succeeded here may have failed on another rank.
+    made: Mutex<Vec<(u64, Weak<Made>)>>,
 }
+
+/// A pool, of which this module knows nothing.
+pub(crate) type Made = dyn Any + Send + Sync;
 
 impl Remains {
     pub(crate) fn count(&self) -> usize {
@@ -30,6 +37,26 @@ impl Remains {
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.together.store(0, Ordering::Release);
         }
+    }
+
+    /// What is left of this pool no longer needs all ranks.
+    pub(crate) fn loosen(&self, pool: u64) {
+        let at = Ordering::AcqRel;
+        let _ = self.together.compare_exchange(pool, 0, at, Ordering::Acquire);
+    }
+
+    /// A creation has succeeded.
+    pub(crate) fn made(&self, pool: u64, made: Weak<Made>) {
+        let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(_, other)| other.strong_count() > 0);
+        all.push((pool, made));
+    }
+
+    /// The pool of this number, if it still lives here.
+    pub(crate) fn living(&self, pool: u64) -> Option<Arc<Made>> {
+        let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().find(|&&(number, _)| number == pool)?;
+        found.1.upgrade()
     }
 
     /// What the others are told.
