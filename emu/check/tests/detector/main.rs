@@ -9,4 +9,5 @@ mod packets;
 mod protocol;
 mod protocols;
 mod shipped;
+mod sizes;
 mod support;
