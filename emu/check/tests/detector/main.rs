@@ -10,4 +10,5 @@ mod protocol;
 mod protocols;
 mod shipped;
 mod sizes;
+mod strict;
 mod support;
