@@ -17,3 +17,4 @@ mod run;
 mod scenario_page;
 mod scenario_tags;
 mod scenarios;
+mod source_lines;
