@@ -18,3 +18,4 @@ mod run;
 mod scenario_page;
 mod scenario_tags;
 mod scenarios;
+mod source_lines;

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use common::{DAT3M, files, judge, own, root};
@@ -83,19 +84,63 @@ fn every_one_of_our_files_has_an_expectation() {
     }
 }
 
-/// Dat3M's tests are not part of this repository: they lie in a folder `shared` in it or beside it, or nowhere.
-fn dat3m() -> Option<PathBuf> {
-    let root = root().canonicalize().expect("the repository");
-    let places = root
-        .ancestors()
-        .map(|folder| folder.join("shared/litmus/dat3m/PTXv6_0-expected.csv"));
-    places.into_iter().find(|path| Path::exists(path))
+/// Names the folder in which Dat3M's tests lie: then they must be there.
+const NAMED: &str = "SLABFENCE_LITMUS";
+
+/// The expectations of Dat3M's tests, which are not part of this repository. They lie in the folder that `named` says, or
+/// else in a folder `shared/litmus` in one of `places`, or nowhere.
+fn dat3m(named: Option<PathBuf>, places: &Path) -> Result<Option<PathBuf>, String> {
+    const CSV: &str = "dat3m/PTXv6_0-expected.csv";
+    let Some(folder) = named else {
+        let places = places
+            .ancestors()
+            .map(|folder| folder.join("shared/litmus").join(CSV));
+        return Ok(places.into_iter().find(|path| path.is_file()));
+    };
+    let csv = folder.join(CSV);
+    match csv.is_file() {
+        true => Ok(Some(csv)),
+        false => Err(format!("{NAMED}={}: it has no {CSV}", folder.display())),
+    }
+}
+
+/// Standard error itself: what a test prints is shown only if it fails.
+fn say(words: &str) {
+    let mut err = std::io::stderr().lock();
+    writeln!(err, "\n{words}\n").expect("standard error takes it");
+}
+
+#[test]
+fn a_named_folder_without_tests_is_an_error_and_no_folder_none() {
+    let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-litmus-tests");
+    std::fs::create_dir_all(&empty).expect("a folder for the test");
+    for folder in [&empty, &empty.join("absent")] {
+        let words = format!(
+            "SLABFENCE_LITMUS={}: it has no dat3m/PTXv6_0-expected.csv",
+            folder.display()
+        );
+        assert_eq!(dat3m(Some(folder.clone()), &root()), Err(words));
+    }
+    // A relative path has no ancestors beyond the test's own folder.
+    assert_eq!(dat3m(None, Path::new("no-litmus-tests")), Ok(None));
+    let csv = empty.join("shared/litmus/dat3m/PTXv6_0-expected.csv");
+    std::fs::create_dir_all(csv.parent().expect("a folder")).expect("folders for the test");
+    std::fs::write(&csv, "").expect("a file of the test");
+    let found = dat3m(Some(empty.join("shared/litmus")), Path::new("elsewhere"));
+    let beside = dat3m(None, &empty.join("in/a/checkout"));
+    std::fs::remove_dir_all(&empty).expect("the folder of the test");
+    assert_eq!((found, beside), (Ok(Some(csv.clone())), Ok(Some(csv))));
 }
 
 #[test]
 fn where_dat3m_is_at_hand_its_tests_agree_but_for_the_known_ones() {
-    let Some(csv) = dat3m() else {
-        eprintln!("no shared/litmus/dat3m in or beside the repository: not run");
+    let root = root().canonicalize().expect("the repository");
+    let named = std::env::var_os(NAMED).map(PathBuf::from);
+    let Some(csv) = dat3m(named, &root).unwrap_or_else(|error| panic!("{error}")) else {
+        say(&format!(
+            "NOTHING WAS TESTED of Dat3M's litmus tests: there is no shared/litmus in or beside the repository. \
+             {NAMED} names a folder that must be there."
+        ));
         return;
     };
     let judged = judge(&csv, Rules::ASSUMED);

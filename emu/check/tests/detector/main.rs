@@ -9,4 +9,6 @@ mod packets;
 mod protocol;
 mod protocols;
 mod shipped;
+mod sizes;
+mod strict;
 mod support;
