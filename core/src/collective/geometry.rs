@@ -38,6 +38,9 @@ fn best(table: &[Step], packs: u64) -> u64 {
     step.map_or(1, |step| step.best)
 }
 
+/// No operation has as many packs on one rank, nor rows: 4 GiB. A row then has bytes that 32 bits count, too.
+const MOST_PACKS: u64 = 1 << 28;
+
 /// A gather's shape in packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GatherGeometry {
@@ -141,18 +144,22 @@ fn row_packs(row_bytes: u64) -> Result<u64, String> {
     Ok(row_bytes / PACK_BYTES)
 }
 
-/// The product, if kernels can count it in 32 bits.
+/// The product, if kernels can count it: their 32-bit counters go on for at most 2^19 behind the last pack or row, and a
+/// row's LSE lies 4 bytes times its number behind the first.
 fn fit(factors: &[u64]) -> Result<u32, String> {
     let product = factors
         .iter()
         .try_fold(1u64, |product, &factor| product.checked_mul(factor));
     product
+        .filter(|&product| product < MOST_PACKS)
         .and_then(|product| u32::try_from(product).ok())
         .ok_or_else(too_large)
 }
 
 fn too_large() -> String {
-    format!("the shape has 2^32 or more packs of {PACK_BYTES} bytes on one rank; split the batch")
+    format!(
+        "the shape has {MOST_PACKS} or more packs of {PACK_BYTES} bytes on one rank; split the batch"
+    )
 }
 
 #[cfg(test)]
@@ -227,16 +234,20 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_no_packs_and_shapes_beyond_32_bits_are_refused() {
+    fn rows_that_are_no_packs_and_shapes_that_kernels_cannot_count_are_refused() {
         for row in [0, 8, 24] {
             let words = GatherGeometry::new(1, 1, row, 32).unwrap_err();
             assert!(words.contains(&format!("a row of {row} bytes")), "{words}");
             assert_eq!(ReduceGeometry::new(1, 1, row, 32).unwrap_err(), words);
         }
-        let most = GatherGeometry::new(u32::MAX, 1, 16, 32).unwrap();
-        assert_eq!(most.packs, u32::MAX);
-        assert!(GatherGeometry::new(u32::MAX, 2, 16, 32).is_err());
-        assert!(ReduceGeometry::new(u32::MAX, 1, 32, 32).is_err());
+        let most = MOST_PACKS as u32 - 1;
+        assert_eq!(GatherGeometry::new(most, 1, 16, 32).unwrap().packs, most);
+        assert_eq!(ReduceGeometry::new(most, 1, 16, 32).unwrap().rows, most);
+        let words = GatherGeometry::new(most + 1, 1, 16, 32).unwrap_err();
+        assert!(words.contains("268435456 or more packs"), "{words}");
+        assert_eq!(ReduceGeometry::new(1, most + 1, 16, 32).unwrap_err(), words);
+        assert_eq!(ReduceGeometry::new(1, 1, 1 << 32, 32).unwrap_err(), words);
+        assert!(GatherGeometry::new(u32::MAX, u32::MAX, u64::MAX - 15, 32).is_err());
         assert!(ReduceGeometry::new(u32::MAX, u32::MAX, u64::MAX - 15, 32).is_err());
     }
 }

@@ -42,7 +42,9 @@ impl Remains {
     /// What is left of this pool no longer needs all ranks.
     pub(crate) fn loosen(&self, pool: u64) {
         let at = Ordering::AcqRel;
-        let _ = self.together.compare_exchange(pool, 0, at, Ordering::Acquire);
+        let _ = self
+            .together
+            .compare_exchange(pool, 0, at, Ordering::Acquire);
     }
 
     /// A creation has succeeded.
