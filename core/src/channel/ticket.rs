@@ -32,10 +32,10 @@ impl Ticket {
     /// [`keep`](Self::keep) for what is a pool already.
     pub(super) fn of(pool: Pool, cause: Error, left: Option<Error>) -> Error {
         let tied = match pool.shared.write() {
-            // The failure is another rank's, which has a ticket.
-            Ok(state) if matches!(state.phase, Phase::Closed) => return cause,
             Ok(mut state) => {
-                state.phase = Phase::Broken(format!("its creation failed: {cause}"));
+                if !matches!(state.phase, Phase::Closed) {
+                    state.phase = Phase::Broken(format!("its creation failed: {cause}"));
+                }
                 state.ties == Ties::Tied
             }
             Err(forked) => return forked,
