@@ -15,6 +15,7 @@ mod litmus;
 mod outputs;
 mod processes;
 mod run;
+mod scenario_files;
 mod scenario_page;
 mod scenario_tags;
 mod scenarios;
