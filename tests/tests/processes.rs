@@ -44,6 +44,30 @@ fn processes_pull_from_each_others_memory_by_announced_addresses_and_leave_nothi
     undisturbed("pull", 2);
 }
 
+/// Runs a scenario with each rank in a network namespace of its own.
+fn apart(scenario: &str, world: u32) {
+    let folder = Folder::new();
+    let ranks: Vec<u32> = (0..world).collect();
+    let endings = Ranks::start(PROGRAM, scenario, folder.path(), &ranks, world).finish();
+    if endings.iter().all(|ending| ending.out == ["not permitted"]) {
+        eprintln!("NOTHING WAS TESTED: no network namespaces can be made here (unshare)");
+        return;
+    }
+    right(&endings);
+    assert_eq!(folder.files(), 0);
+}
+
+#[test]
+fn processes_that_share_a_folder_and_no_network_namespace_hand_over_memory() {
+    apart("apart", 2);
+    apart("apart", 3);
+}
+
+#[test]
+fn subgroups_of_processes_that_share_a_folder_outlive_their_parent() {
+    apart("subgroups", 4);
+}
+
 #[test]
 fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);

@@ -5,6 +5,7 @@ mod descriptors;
 mod envelope;
 mod rank;
 mod remains;
+mod subgroup;
 mod thread;
 mod unix;
 mod verdict;
@@ -126,9 +127,20 @@ impl Group {
         &self.members
     }
 
+    /// The name of a rank in the caller's world, such as that of one which an error or a fault report names by its place
+    /// here.
+    pub fn member(&self, rank: Rank) -> Option<u64> {
+        self.members.get(rank.index()).copied()
+    }
+
     /// How long a rank waits for the others.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// How the ranks reach one another. Exchanges of the caller's own need the same order on all ranks as the group's.
+    pub fn bootstrap(&self) -> &Arc<dyn Bootstrap> {
+        &self.bootstrap
     }
 
     /// Every other rank, beginning with the one after this: ranks that walk their peers do not all begin at the same.
@@ -255,7 +267,10 @@ mod tests {
 
     #[test]
     fn the_callers_order_is_kept() {
-        assert_eq!(group(1, &[7, 2, 9]).unwrap().members(), [7, 2, 9]);
+        let group = group(1, &[7, 2, 9]).unwrap();
+        assert_eq!(group.members(), [7, 2, 9]);
+        assert_eq!(group.member(Rank(2)), Some(9));
+        assert_eq!(group.member(Rank(3)), None);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Unix SEQPACKET sockets: messages keep their bounds, and each end knows the other's user and process.
 
+mod listener;
 mod peer;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,6 +18,7 @@ use rustix::net::{
     recv, recvmsg, send, sendmsg, socket_with,
 };
 
+pub(crate) use listener::{Listener, Place, sweep};
 pub(crate) use peer::Peer;
 
 /// Most descriptors in one message.
@@ -174,6 +176,17 @@ pub(crate) fn receive_descriptors(
         message,
         descriptors,
     }))
+}
+
+/// A number that nobody can guess.
+pub(crate) fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    // So few come whole or not at all, and without waiting once the system has started.
+    let length = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    match length == bytes.len() {
+        true => Ok(u64::from_le_bytes(bytes)),
+        false => Err(io::Error::other("the kernel gave no random number")),
+    }
 }
 
 /// Waits until one of these can go on, at the longest until `deadline`.

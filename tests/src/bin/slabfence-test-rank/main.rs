@@ -7,6 +7,7 @@ mod gate;
 mod part;
 mod scenario;
 mod stand;
+mod subgroups;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,6 +31,11 @@ fn main() -> Outcome {
     let machine = Machine::new(profile, part.world)?;
     if part.name == "never" {
         stand::until_told()?;
+    }
+    let apart = ["apart", "subgroups"].contains(&part.name.as_str());
+    if apart && !stand::in_a_network_of_its_own()? {
+        println!("not permitted");
+        return Ok(());
     }
     let deadline = Instant::now() + part.patience_to_join();
     let (rank, folder) = (Rank(part.rank), Path::new(&part.folder));

@@ -24,8 +24,10 @@ pub(super) struct Guest {
 impl Hub {
     /// Takes connections, and takes in those that say who they are.
     pub(super) fn welcome(&mut self) {
-        while self.guests.len() < MAX_GUESTS {
-            match socket::accept(&self.listener.socket) {
+        while let Some(listener) = &self.listener
+            && self.guests.len() < MAX_GUESTS
+        {
+            match socket::accept(&listener.socket) {
                 Ok(Some(socket)) => match Peer::of(&socket) {
                     Ok(peer) => self.guests.push(Guest {
                         socket,
