@@ -129,6 +129,28 @@ fn a_rank_that_missed_whether_channels_were_added_can_only_close() {
 }
 
 #[test]
+fn a_rank_that_retires_alone_is_told_so_and_not_that_the_channel_is_busy() {
+    let (_, live, faults) = losing("retire: names", |member| {
+        let (pool, _) = member.channel(&contract(), "a").unwrap();
+        let retired = pool.retire(&["a"]);
+        if member.rank() == 0 {
+            let Err(Error::Setup { phase, failures }) = retired else {
+                panic!("{retired:?}");
+            };
+            assert_eq!((phase, failures[0].0), ("retire: held", Rank(1)));
+            assert!(failures[0].1.starts_with("it is in 'close: drain'"));
+            // Nothing has changed here.
+            pool.channel("a").unwrap();
+        } else {
+            retired.unwrap_err();
+            pool.close().unwrap_err();
+        }
+        pool.close().unwrap();
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
 fn a_rank_that_cannot_know_whether_the_others_have_closed_enqueues_nothing_more() {
     let (_machine, driver) = machine(2);
     let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
