@@ -4,6 +4,8 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
+pub(crate) const DIGEST: &str = "27ffa89805af75318af5b8c526872d8cb50ad268216d8952dba3eff312d84367";
+
 pub(crate) const IMAGES: &[Image] = &[
     Image {
         name: "attention",
