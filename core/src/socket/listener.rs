@@ -104,7 +104,8 @@ impl Listener {
     /// Listens at a place. Takes away the file of a run that was killed; refuses where a run still lives.
     pub(crate) fn open(place: &Place, deadline: Instant) -> Result<Self, String> {
         let address = place.address()?;
-        let socket = super::new().map_err(|error| format!("no socket: {error}"))?;
+        let socket =
+            super::new().map_err(|error| format!("no socket: {}", super::explain(&error)))?;
         let failed =
             |what: &str, error: rustix::io::Errno| format!("{what} {place} failed: {error}");
         let Place::File(path) = place else {
@@ -161,7 +162,10 @@ impl Drop for Listener {
 
 /// Locks the folder against other runs that start, until the lock is dropped.
 fn lock(folder: &Path, deadline: Instant) -> Result<OwnedFd, String> {
-    let failed = |error: rustix::io::Errno| format!("locking {} failed: {error}", folder.display());
+    let failed = |error: rustix::io::Errno| {
+        let why = super::explain(&error.into());
+        format!("locking {} failed: {why}", folder.display())
+    };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let lock = rustix::fs::open(folder, flags, Mode::empty()).map_err(failed)?;
     loop {

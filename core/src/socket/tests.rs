@@ -50,7 +50,7 @@ fn refused(count: usize, message: &[u8], words: &str) {
     let (here, there) = pair();
     send_any(&there, message, count);
     let said = receive_descriptors(&here, 8, MAX_DESCRIPTORS).unwrap_err();
-    assert!(said.contains(words), "{said}");
+    assert_eq!(said, Untaken::Unexpected(words.to_owned()));
 }
 
 #[test]
@@ -75,11 +75,7 @@ fn too_few_and_too_many_descriptors_and_too_long_messages_are_refused() {
     refused(MAX_DESCRIPTORS - 1, &[1; 8], "7 descriptors, not 8");
     // The kernel cuts them off, and may hand out as many as were expected.
     for count in [16, 64] {
-        refused(
-            count,
-            &[1; 8],
-            "of the descriptors arrived; too many were sent",
-        );
+        refused(count, &[1; 8], "too many descriptors were sent");
     }
     refused(MAX_DESCRIPTORS, &[1; 9], "more than 8 bytes");
 }
@@ -93,7 +89,7 @@ fn a_closed_connection_is_told_from_an_empty_one() {
     drop(there);
     assert_eq!(receive_message(&here, 8), Received::End);
     let said = receive_descriptors(&here, 8, 1).unwrap_err();
-    assert_eq!(said, "it is closed");
+    assert_eq!(said, Untaken::Unexpected("it is closed".to_owned()));
 }
 
 #[test]

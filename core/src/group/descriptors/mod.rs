@@ -7,18 +7,20 @@
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::wire::{Reader, Writer};
 use super::{BootstrapError, Group, PeerIndex, Rank};
 use crate::error::{Error, Result};
-use crate::socket::{self, Listener, Peer, Place, random};
+use crate::socket::{self, Listener, Peer, Place, Untaken, random};
 
 /// First word of every message: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"slabfds1");
@@ -36,6 +38,8 @@ const OPERATION: &str = "handing over memory";
 struct Door {
     listener: Listener,
     record: Record,
+    /// Connections that have not said anything.
+    guests: Vec<OwnedFd>,
 }
 
 /// What the others are told of a door.
@@ -53,8 +57,11 @@ fn refuse<T>(why: String) -> Result<T> {
     })
 }
 
-fn failed<T>(error: impl std::fmt::Display) -> Result<T> {
-    refuse(format!("a socket failed: {error}"))
+fn failed<T>(error: impl Into<io::Error>) -> Result<T> {
+    refuse(format!(
+        "a socket failed: {}",
+        socket::explain(&error.into())
+    ))
 }
 
 impl Door {
@@ -66,7 +73,11 @@ impl Door {
         };
         let place = Place::of_meeting(folder, record.number);
         let listener = Listener::open(&place, deadline).or_else(refuse)?;
-        Ok(Self { listener, record })
+        Ok(Self {
+            listener,
+            record,
+            guests: Vec::new(),
+        })
     }
 }
 
@@ -122,25 +133,24 @@ impl Group {
                 return ready.map(|_| Vec::new());
             }
         };
-        let theirs = ready.and_then(|(mine, door)| {
-            // Half of the time, so that the verdict reaches the others before they give this rank up.
-            let deadline = soon();
-            let sent: Vec<Result<Peer>> = peers
-                .iter()
-                .map(|peer| {
-                    let record = Record::read(&records[peer.index()]);
-                    send_to(*peer, self.me(), record, folder, &mine, deadline)
-                })
-                .collect();
-            let others: Vec<Option<&Peer>> = sent.iter().map(|one| one.as_ref().ok()).collect();
-            let theirs = take_from_all(peers, &others, &door, mine.len(), deadline);
-            // Only now: the others send to this rank meanwhile.
-            for one in sent {
-                one?;
-            }
-            theirs
-        });
-        self.agree("create: hand over", theirs)
+        let (mine, mut door) = ready?;
+        // Half of the time, so that the verdict reaches the others before they give this rank up.
+        let deadline = soon();
+        let sent: Vec<Result<Peer>> = peers
+            .iter()
+            .map(|peer| {
+                let record = Record::read(&records[peer.index()]);
+                send_to(*peer, self.me(), record, folder, &mine, deadline)
+            })
+            .collect();
+        let others: Vec<Option<&Peer>> = sent.iter().map(|one| one.as_ref().ok()).collect();
+        let theirs = take_from_all(peers, &others, &mut door, mine.len(), deadline);
+        // Only now: the others send to this rank meanwhile.
+        let sent: Result<Vec<Peer>> = sent.into_iter().collect();
+        let agreed = self.agree("create: hand over", sent.and(theirs));
+        // Not before: those that still come here, or are here, must not take a rank that has failed for one that has gone.
+        drop(door);
+        agreed
     }
 }
 
@@ -167,14 +177,17 @@ fn send_to(
         .finish();
     loop {
         let sent = socket::connect(&there).and_then(|connection| {
-            let other = Peer::of(&connection).map_err(std::io::Error::other)?;
+            let other = Peer::of(&connection).map_err(io::Error::other)?;
             log::debug!("handing memory to {}, {other}", peer.rank());
             let sent = socket::send_descriptors(&connection, &message, mine)?;
             Ok(sent.then_some(other))
         });
         match sent {
             Ok(Some(other)) => return Ok(other),
-            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => {
+            Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                return failed(error);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                 return refuse(format!(
                     "{} cannot be reached: {error}; it has ended, or is not on one machine and of one user with this rank, or {}",
                     peer.rank(),
@@ -198,12 +211,11 @@ fn send_to(
 fn take_from_all(
     peers: &[PeerIndex],
     others: &[Option<&Peer>],
-    door: &Door,
+    door: &mut Door,
     count: usize,
     deadline: Instant,
 ) -> Result<Vec<Vec<OwnedFd>>> {
     let mut theirs: Vec<Option<Vec<OwnedFd>>> = peers.iter().map(|_| None).collect();
-    let mut guests: Vec<OwnedFd> = Vec::new();
     loop {
         // Looked at first: once one has ended, nothing comes of it that is not there already.
         let late = Instant::now() >= deadline;
@@ -211,10 +223,11 @@ fn take_from_all(
             .iter()
             .map(|other| other.is_none_or(Peer::has_ended))
             .collect();
-        take_in(door, &mut guests)?;
-        for guest in std::mem::take(&mut guests) {
+        take_in(door)?;
+        let mut guests = std::mem::take(&mut door.guests).into_iter();
+        while let Some(guest) = guests.next() {
             match socket::receive_descriptors(&guest, MAX_MESSAGE, count) {
-                Ok(None) => guests.push(guest),
+                Ok(None) => door.guests.push(guest),
                 Ok(Some(came)) => {
                     let place = read_sender(&came.message, door.record.token)
                         .and_then(|rank| peers.iter().position(|peer| peer.rank() == rank));
@@ -223,7 +236,12 @@ fn take_from_all(
                         _ => log::warn!("a connection was refused: it is of no rank"),
                     }
                 }
-                Err(why) => log::warn!("a connection was refused: {why}"),
+                Err(Untaken::Unexpected(why)) => log::warn!("a connection was refused: {why}"),
+                // It may have been a peer's message, for which nobody else is to be blamed.
+                Err(Untaken::Full) => {
+                    door.guests.extend(guests);
+                    return refuse(socket::full());
+                }
             }
         }
         let missing = |of: &dyn Fn(usize) -> bool| -> Vec<Rank> {
@@ -249,7 +267,7 @@ fn take_from_all(
         let open = others.iter().zip(&theirs).filter(|(_, got)| got.is_none());
         let ends = open.filter_map(|(other, _)| other.and_then(Peer::end));
         let all = std::iter::once(&door.listener.socket)
-            .chain(&guests)
+            .chain(&door.guests)
             .chain(ends);
         let mut all: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
         socket::poll(&mut all, deadline).or_else(failed)?;
@@ -257,15 +275,15 @@ fn take_from_all(
 }
 
 /// Takes connections of this user.
-fn take_in(door: &Door, guests: &mut Vec<OwnedFd>) -> Result<()> {
+fn take_in(door: &mut Door) -> Result<()> {
     while let Some(guest) = socket::accept(&door.listener.socket).or_else(failed)? {
         match Peer::of(&guest) {
             Ok(_) => {
-                if guests.len() == MAX_GUESTS {
+                if door.guests.len() == MAX_GUESTS {
                     // The longest without a word goes first.
-                    guests.remove(0);
+                    door.guests.remove(0);
                 }
-                guests.push(guest);
+                door.guests.push(guest);
             }
             Err(why) => log::warn!("a connection was refused: {why}"),
         }

@@ -55,14 +55,14 @@ fn descriptors_arrive_in_order_and_are_copies() {
     let (mut reader, writer) = pipe();
     let own = &mut vec![writer];
     let got = two(
-        |group, door, record| {
+        |group, mut door, record| {
             let there = socket::connect(&record.address(None).unwrap()).unwrap();
             own.extend([pipe().1, pipe().1]);
             assert!(socket::send_descriptors(&there, &message(record.token), own).unwrap());
             let peers: Vec<PeerIndex> = group.peers().collect();
             let until = Instant::now() + Duration::from_secs(10);
             let other = Peer::of(&there).unwrap();
-            let theirs = take_from_all(&peers, &[Some(&other)], &door, 3, until).unwrap();
+            let theirs = take_from_all(&peers, &[Some(&other)], &mut door, 3, until).unwrap();
             assert_eq!((theirs.len(), theirs[0].len()), (1, 3));
             group.verdict("create: hand over", &Ok(())).unwrap();
         },

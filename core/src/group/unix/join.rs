@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -62,22 +63,25 @@ pub(super) fn host(
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )
-    .or_else(|error| refuse(format!("no sockets: {error}")))?;
+    .or_else(|error| refuse(format!("no sockets: {}", socket::explain(&error.into()))))?;
     let token = socket::random().or_else(|error| refuse(format!("no token: {error}")))? | 1;
     let of_this_process = |socket: OwnedFd| Connection { socket, peer: None };
+    let end = Arc::default();
     let hub = Hub::new(
         job.to_owned(),
         token,
         world,
         listener,
         place.is_for_one_meeting(),
+        Arc::clone(&end),
         of_this_process(hubs),
     );
     let hub = thread::Builder::new()
         .name("slabfence-hub".to_owned())
         .spawn(move || hub.run())
         .or_else(|error| refuse(format!("no thread for the hub: {error}")))?;
-    Ok((Line::new(of_this_process(mine), token, Rank(0), world), hub))
+    let line = Line::new(of_this_process(mine), token, Rank(0), world, end);
+    Ok((line, hub))
 }
 
 /// The other ranks: find the hub and say who they are.
@@ -106,7 +110,12 @@ pub(super) fn visit(
                     thread::sleep(PAUSE);
                     continue;
                 }
-                _ => return refuse(format!("{place} cannot be reached: {error}")),
+                _ => {
+                    return refuse(format!(
+                        "{place} cannot be reached: {}",
+                        socket::explain(&error)
+                    ));
+                }
             },
         };
         let peer = match Peer::of(&socket) {
@@ -117,7 +126,9 @@ pub(super) fn visit(
         };
         let connection = Connection { socket, peer };
         match greet(&connection, &hello, deadline) {
-            Some(Ok(token)) => return Ok(Line::new(connection, token, rank, world)),
+            Some(Ok(token)) => {
+                return Ok(Line::new(connection, token, rank, world, Arc::default()));
+            }
             Some(Err(why)) => return refuse(format!("the hub of job '{job}' says: {why}")),
             // It ended meanwhile; another may come.
             None => thread::sleep(PAUSE),

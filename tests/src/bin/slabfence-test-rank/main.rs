@@ -37,6 +37,9 @@ fn main() -> Outcome {
         println!("not permitted");
         return Ok(());
     }
+    if part.name == "narrow-hub" && part.is_victim() {
+        stand::with_few_files(part.step as usize)?;
+    }
     let deadline = Instant::now() + part.patience_to_join();
     let (rank, folder) = (Rank(part.rank), Path::new(&part.folder));
     match UnixBootstrap::join(folder, "job", rank, part.world, deadline) {
@@ -54,6 +57,7 @@ fn main() -> Outcome {
         },
     }
     slabfence::driver::drop_released();
+    stand::with_all_files()?;
     let files = memory_of(std::process::id()).ok_or("no /proc")?;
     match machine.live() {
         live if live == Live::default() && files.is_empty() => println!("nothing left"),

@@ -59,6 +59,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "fork" => bootstrap = Arc::new(Gated(bootstrap)),
         "paused" => stand::until_told()?,
         "full" if part.is_victim() => fill_up()?,
+        "narrow" if part.is_victim() => stand::with_few_files(part.step as usize)?,
         _ => {}
     }
     let member = Member {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use slabfence::group::{Bootstrap, BootstrapError};
 use slabfence_tests::processes::READY;
@@ -29,6 +30,26 @@ pub fn until_told() -> io::Result<()> {
         true => Err(io::Error::other("the test has gone")),
         false => Ok(()),
     }
+}
+
+/// From here on this process can open so many files more.
+pub fn with_few_files(more: usize) -> io::Result<()> {
+    let open = |number: &u64| std::fs::read_link(format!("/proc/self/fd/{number}")).is_ok();
+    let limit = Rlimit {
+        current: (0..).filter(|number| !open(number)).nth(more),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+/// Undoes [`with_few_files`].
+pub fn with_all_files() -> io::Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 /// Leaves the network namespace of the test for one in which nobody else is, as a container's. `false`: not permitted.

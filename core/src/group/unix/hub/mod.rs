@@ -6,7 +6,7 @@
 mod welcome;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -43,6 +43,8 @@ pub(super) struct Hub {
     /// `None` once all have come to a place that is for nothing else.
     listener: Option<Listener>,
     once: bool,
+    /// Why the hub has ended, if it did by itself.
+    end: Arc<OnceLock<String>>,
     guests: Vec<Guest>,
     members: Vec<Member>,
     round: u64,
@@ -59,6 +61,7 @@ impl Hub {
         world: u32,
         listener: Listener,
         once: bool,
+        end: Arc<OnceLock<String>>,
         first: Connection,
     ) -> Self {
         let mut members: Vec<Member> = (0..world).map(|_| Member::default()).collect();
@@ -69,6 +72,7 @@ impl Hub {
             token,
             listener: Some(listener),
             once,
+            end,
             guests: Vec::new(),
             members,
             round: 0,
@@ -83,9 +87,13 @@ impl Hub {
                 log::error!("the hub of job '{}' ends: {error}", self.job);
                 return;
             }
-            self.welcome();
+            if let Err(why) = self.welcome() {
+                // Whoever has come sees that this rank's hub has ended, and this rank why.
+                let _ = self.end.set(why);
+                return;
+            }
             // Before anybody is told that all have come.
-            if self.once && self.members.iter().all(|member| member.has_come) {
+            if self.once && self.all_have_come() {
                 self.listener = None;
             }
             for rank in 0..self.members.len() {
@@ -212,6 +220,10 @@ impl Hub {
             }
             _ => None,
         }
+    }
+
+    fn all_have_come(&self) -> bool {
+        self.members.iter().all(|member| member.has_come)
     }
 
     fn complete(&self) -> bool {
