@@ -81,7 +81,8 @@ impl Library<'_> {
         run(command
             .env("LD_LIBRARY_PATH", path)
             .env("CUDA_EMU", "1")
-            .env("CUDA_EMU_DEVICES", "2"))
+            .env("CUDA_EMU_DEVICES", "2")
+            .env_remove("CUDA_VISIBLE_DEVICES"))
     }
 
     /// As [`Library::run`]; the program must write this.
