@@ -98,3 +98,20 @@ fn three_processes_that_number_the_devices_differently_find_each_others_by_uuid(
     ];
     exchange(":renumbered", &ranks);
 }
+
+#[test]
+fn a_process_that_does_not_see_a_peers_device_is_refused_by_that_devices_uuid() {
+    let folder = Folder::new();
+    let ranks = Ranks::start(PROGRAM, "exchange:alone", folder.path(), &[0, 1], 2);
+    for ending in ranks.finish() {
+        for words in [
+            "failed: create: capability failed",
+            "rank 0: Pool::create refused: rank 1 is on device 454d5500683230302d6e766c696e6b01, which this process does not see",
+            "rank 1: Pool::create refused: rank 0 is on device 454d5500683230302d6e766c696e6b00, which this process does not see",
+        ] {
+            assert!(ending.out[0].contains(words), "{ending:?}");
+        }
+        assert_eq!(ending.out[1], "nothing left");
+    }
+    assert_eq!(folder.files(), 0);
+}

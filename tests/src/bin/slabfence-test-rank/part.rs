@@ -6,7 +6,7 @@ use slabfence_tests::drivers::{V12_2, V12_4, V13_0, Version};
 
 use super::{PATIENCE, SHORT_PATIENCE};
 
-/// `NAME[:STEP][:hub][:pull][:renumbered][:cuda=VERSION]` as the scenario, and the rank's place.
+/// `NAME[:STEP][:hub][:pull][:renumbered][:alone][:cuda=VERSION]` as the scenario, and the rank's place.
 #[derive(Debug)]
 pub struct Part {
     pub name: String,
@@ -17,6 +17,8 @@ pub struct Part {
     pub pull: bool,
     /// Whether ranks number the devices differently.
     renumbered: bool,
+    /// Whether a rank sees no device but its own.
+    alone: bool,
     /// What the driver poses as.
     pub driver: Version,
     pub folder: String,
@@ -34,13 +36,15 @@ impl Part {
         };
         let mut words = scenario.split(':');
         let name = words.next().unwrap_or_default().to_owned();
-        let (mut step, mut hub, mut pull, mut renumbered) = (0, false, false, false);
+        let (mut step, mut hub, mut pull) = (0, false, false);
+        let (mut renumbered, mut alone) = (false, false);
         let mut driver = V13_0;
         for word in words {
             match word {
                 "hub" => hub = true,
                 "pull" => pull = true,
                 "renumbered" => renumbered = true,
+                "alone" => alone = true,
                 "cuda=12.2" => driver = V12_2,
                 "cuda=12.4" => driver = V12_4,
                 "cuda=13.0" => driver = V13_0,
@@ -53,6 +57,7 @@ impl Part {
             hub,
             pull,
             renumbered,
+            alone,
             driver,
             folder: folder.clone(),
             rank: rank.parse()?,
@@ -65,6 +70,7 @@ impl Part {
     /// sees those that ranks are on, from its own on.
     pub fn devices(&self) -> Vec<u32> {
         match self.renumbered {
+            _ if self.alone => vec![self.rank],
             false => (0..self.world).collect(),
             true if self.rank == 0 => (0..self.world + 2).rev().collect(),
             true => (0..self.world)
