@@ -187,9 +187,13 @@ impl Memory {
     }
 
     /// Whether a copy or fill that runs on `device` may touch the bytes: the copy engine reaches what the running
-    /// device or the owner of the memory may reach.
+    /// device or the owner of the memory may reach. It writes a module's constants too, which kernels only read.
     pub(crate) fn copyable(&self, device: u32, address: u64, len: u64, write: bool) -> bool {
-        let owner = self.map.find(address).map_or(device, |range| range.device);
+        let found = self.map.find(address);
+        let owner = found.map_or(device, |range| range.device);
+        let variable =
+            found.is_some_and(|range| range.kind == Kind::Global && len <= range.end() - address);
+        let write = write && !variable;
         self.map.check(device, address, len, write) || self.map.check(owner, address, len, write)
     }
 
