@@ -136,7 +136,8 @@ struct alignas(128) FaultRecord {
     uint64_t seen; // 40
     uint64_t waited; // 48
     uint64_t tag; // 56
-    uint64_t reserved[8]; // 64
+    uint64_t late_ranks; // 64
+    uint64_t reserved[7]; // 72
 };
 static_assert(sizeof(FaultRecord) == 128 && alignof(FaultRecord) == 128);
 static_assert(offsetof(FaultRecord, state) == 0 && sizeof(FaultRecord::state) == 8);
@@ -150,7 +151,8 @@ static_assert(offsetof(FaultRecord, expected) == 32 && sizeof(FaultRecord::expec
 static_assert(offsetof(FaultRecord, seen) == 40 && sizeof(FaultRecord::seen) == 8);
 static_assert(offsetof(FaultRecord, waited) == 48 && sizeof(FaultRecord::waited) == 8);
 static_assert(offsetof(FaultRecord, tag) == 56 && sizeof(FaultRecord::tag) == 8);
-static_assert(offsetof(FaultRecord, reserved) == 64 && sizeof(FaultRecord::reserved) == 64);
+static_assert(offsetof(FaultRecord, late_ranks) == 64 && sizeof(FaultRecord::late_ranks) == 8);
+static_assert(offsetof(FaultRecord, reserved) == 72 && sizeof(FaultRecord::reserved) == 56);
 
 /// One channel's records. A warning is a wait that goes on; a fault ended the operation.
 struct alignas(128) ChannelHealth {
@@ -163,14 +165,14 @@ static_assert(offsetof(ChannelHealth, fault) == 128 && sizeof(ChannelHealth::fau
 
 /// First line of a pool's health memory.
 struct alignas(128) HealthHeader {
-    uint64_t fault; // 0
-    uint64_t warning; // 8
-    uint64_t reserved[14]; // 16
+    uint32_t fault; // 0
+    uint32_t warning; // 4
+    uint64_t reserved[15]; // 8
 };
 static_assert(sizeof(HealthHeader) == 128 && alignof(HealthHeader) == 128);
-static_assert(offsetof(HealthHeader, fault) == 0 && sizeof(HealthHeader::fault) == 8);
-static_assert(offsetof(HealthHeader, warning) == 8 && sizeof(HealthHeader::warning) == 8);
-static_assert(offsetof(HealthHeader, reserved) == 16 && sizeof(HealthHeader::reserved) == 112);
+static_assert(offsetof(HealthHeader, fault) == 0 && sizeof(HealthHeader::fault) == 4);
+static_assert(offsetof(HealthHeader, warning) == 4 && sizeof(HealthHeader::warning) == 4);
+static_assert(offsetof(HealthHeader, reserved) == 8 && sizeof(HealthHeader::reserved) == 120);
 
 /// Start of every parameter block.
 struct alignas(8) Preamble {
@@ -292,7 +294,7 @@ struct alignas(8) ReduceParams {
     uint32_t row_packs; // 1704
     uint32_t row_threads_log2; // 1708
     uint32_t lse_base2; // 1712
-    uint32_t reserved; // 1716
+    uint32_t heads_reciprocal; // 1716
 };
 static_assert(sizeof(ReduceParams) == 1720 && alignof(ReduceParams) == 8);
 static_assert(offsetof(ReduceParams, header) == 0 && sizeof(ReduceParams::header) == 1624);
@@ -310,7 +312,7 @@ static_assert(offsetof(ReduceParams, heads) == 1700 && sizeof(ReduceParams::head
 static_assert(offsetof(ReduceParams, row_packs) == 1704 && sizeof(ReduceParams::row_packs) == 4);
 static_assert(offsetof(ReduceParams, row_threads_log2) == 1708 && sizeof(ReduceParams::row_threads_log2) == 4);
 static_assert(offsetof(ReduceParams, lse_base2) == 1712 && sizeof(ReduceParams::lse_base2) == 4);
-static_assert(offsetof(ReduceParams, reserved) == 1716 && sizeof(ReduceParams::reserved) == 4);
+static_assert(offsetof(ReduceParams, heads_reciprocal) == 1716 && sizeof(ReduceParams::heads_reciprocal) == 4);
 
 /// Reference decode attention over one shard of keys. No collective. Strides in elements.
 struct alignas(8) AttentionParams {
@@ -421,6 +423,7 @@ extern "C" __device__ const uint32_t sf_layout_FaultRecord[] = {
     offsetof(sf::FaultRecord, seen),
     offsetof(sf::FaultRecord, waited),
     offsetof(sf::FaultRecord, tag),
+    offsetof(sf::FaultRecord, late_ranks),
     offsetof(sf::FaultRecord, reserved),
 };
 extern "C" __device__ const uint32_t sf_layout_ChannelHealth[] = {
@@ -504,7 +507,7 @@ extern "C" __device__ const uint32_t sf_layout_ReduceParams[] = {
     offsetof(sf::ReduceParams, row_packs),
     offsetof(sf::ReduceParams, row_threads_log2),
     offsetof(sf::ReduceParams, lse_base2),
-    offsetof(sf::ReduceParams, reserved),
+    offsetof(sf::ReduceParams, heads_reciprocal),
 };
 extern "C" __device__ const uint32_t sf_layout_AttentionParams[] = {
     sizeof(sf::AttentionParams), alignof(sf::AttentionParams),

@@ -35,8 +35,7 @@ struct PackWalk {
 };
 
 // Copies one rank's packs from `from`, where they lie compactly, to their place in the output.
-SF_INLINE void place(const GatherParams& p, u64 from, u32 source) {
-    PackWalk walk(p);
+SF_INLINE void place(const GatherParams& p, PackWalk walk, u64 from, u32 source) {
     while (walk.index < p.packs) {
         Pack pack[BATCH];
         PackWalk ahead = walk;
@@ -53,8 +52,8 @@ SF_INLINE void place(const GatherParams& p, u64 from, u32 source) {
     }
 }
 
-SF_INLINE void poison_output(const GatherParams& p) {
-    for (PackWalk walk(p); walk.index < p.packs; walk.next(p)) {
+SF_INLINE void poison_output(const GatherParams& p, PackWalk walk) {
+    for (; walk.index < p.packs; walk.next(p)) {
         for (u32 source = 0; source < p.header.world; ++source) {
             store_pack(p.output + walk.output(p, source), poison_pack());
         }
@@ -106,6 +105,7 @@ SF_INLINE void gather(const GatherParams& p) {
             if (index < p.packs) pack[i] = load_pack(p.input + u64(index) * 16);
         }
     }
+    const PackWalk walk(p);
     Operation op = begin(seen);
     if (op.cause == 0) {
         if (!is_control()) {
@@ -120,17 +120,17 @@ SF_INLINE void gather(const GatherParams& p) {
     } else {
         if (good) {
             signal(h, op, 0);
-            place(p, p.input, h.rank);
+            place(p, walk, p.input, h.rank);
             good = received(h, op, 0);
         }
         if (!good) {
-            poison_output(p);
+            poison_output(p, walk);
         } else {
             for (u32 step = 1; step < h.world; ++step) {
                 const u32 source = rotated(h, step);
                 const u64 from = PUSH ? select(op.odd, h.own[0].inbox, h.own[1].inbox) + source * h.inbox_stride
                                       : select(op.odd, h.peers[source].slot[0].outbox, h.peers[source].slot[1].outbox);
-                place(p, from, source);
+                place(p, walk, from, source);
             }
         }
     }

@@ -55,9 +55,20 @@ SF_INLINE void store_release_sys(u64 address, u64 value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
+SF_INLINE void store_relaxed_sys_word(u64 address, u32 value) {
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
 SF_INLINE u64 add_acq_rel_gpu(u64 address, u64 value) {
     u64 old;
     asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(address), "l"(value) : "memory");
+    return old;
+}
+
+// Stores the larger of `value` and what is there, which it returns.
+SF_INLINE u64 raise_relaxed_gpu(u64 address, u64 value) {
+    u64 old;
+    asm volatile("atom.max.relaxed.gpu.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(address), "l"(value) : "memory");
     return old;
 }
 

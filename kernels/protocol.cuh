@@ -52,7 +52,13 @@ SF_INLINE u64 verdict_word(u32 cause, u64 epoch) {
     return (static_cast<u64>(cause) << 56) | (epoch & ((u64(1) << 56) - 1));
 }
 
-// The overlap guard. Nothing orders the last CTA's addition to `started` before its exchange of the epoch, nor the loads
+// Divides, where `reciprocal` = (2^32 - 1) / divisor: the estimate is right or one too small.
+SF_INLINE u32 divide(u32 dividend, u32 divisor, u32 reciprocal) {
+    const u32 estimate = __umulhi(dividend, reciprocal);
+    return dividend - estimate * divisor < divisor ? estimate : estimate + 1;
+}
+
+// The overlap guard. Nothing orders the last CTA's addition to `started` before its rise of the epoch, nor the loads
 // of the two here, so `started` says which epoch it belongs to: with any other, another operation is at work. Warps that
 // ended early may have made `retired` the larger; as many warps as the words can differ by fit into half their bits.
 SF_INLINE bool overlaps(u64 epoch, u64 started, u64 retired) {
@@ -79,17 +85,45 @@ SF_INLINE Look look(const Header& h) {
     return seen;
 }
 
+// What a warp goes by is one for all its lanes: to PTX, 32 lanes that load a word are 32 loads.
 SF_INLINE Operation begin(const Look& seen) {
     Operation op;
-    op.epoch = seen.epoch;
+    op.epoch = __shfl_sync(0xffffffff, seen.epoch, 0);
     op.odd = static_cast<u32>(op.epoch) & 1;
     op.cause = 0;
     if (any_lane(seen.poison != 0)) {
         op.cause = Cause::Skipped;
-    } else if (overlaps(op.epoch, seen.started, seen.retired)) {
+    } else if (any_lane(overlaps(op.epoch, seen.started, seen.retired))) {
         op.cause = Cause::Overlap;
     }
     return op;
+}
+
+// Where a peer stores its entry line of this operation.
+SF_INLINE u64 entry_line(const Header& h, const Operation& op, u32 source) {
+    return select(op.odd, h.own[0].entry, h.own[1].entry) + source * LINE;
+}
+
+// Where CTA b of a source stores its flag for this CTA b.
+SF_INLINE u32 flag_offset(const Header& h, u32 phase, u32 source) {
+    return ((phase * h.flag_grid + blockIdx.x) * h.world + source) * LINE;
+}
+
+SF_INLINE u64 flag(const Header& h, const Operation& op, u32 phase, u32 source) {
+    return select(op.odd, h.own[0].flags, h.own[1].flags) + flag_offset(h, phase, source);
+}
+
+// The ranks that a wait with this cause is for, a bit each: all that are late, not only the one that was noticed.
+SF_INLINE u64 late_ranks(const Header& h, const Operation& op, u32 phase, const Fault& fault) {
+    u64 late = fault.late == h.rank ? 0 : u64(1) << fault.late;
+    if (fault.cause != Cause::EntryTimeout && fault.cause != Cause::DataTimeout) return late;
+    #pragma unroll 1
+    for (u32 source = 0; source < h.world; ++source) {
+        if (source == h.rank) continue;
+        const u64 line = fault.cause == Cause::EntryTimeout ? entry_line(h, op, source) : flag(h, op, phase, source);
+        if (load_relaxed_sys(line) != op.epoch) late |= u64(1) << source;
+    }
+    return late;
 }
 
 SF_INLINE void write_record(u64 record, const Header& h, const Operation& op, u32 phase, const Fault& fault) {
@@ -101,6 +135,7 @@ SF_INLINE void write_record(u64 record, const Header& h, const Operation& op, u3
     store_relaxed_sys(a + offsetof(FaultRecord, seen), fault.seen);
     store_relaxed_sys(a + offsetof(FaultRecord, waited), fault.waited);
     store_relaxed_sys(a + offsetof(FaultRecord, tag), h.tag);
+    store_relaxed_sys(a + offsetof(FaultRecord, late_ranks), late_ranks(h, op, phase, fault));
     store_release_sys(a + offsetof(FaultRecord, state), op.epoch);
 }
 
@@ -113,7 +148,7 @@ SF_INLINE void report(const Header& h, const Operation& op, u32 phase, const Fau
     if (claim_relaxed_gpu(SF_LOCAL(h, fault_claim), op.epoch)) {
         write_record(h.health + offsetof(ChannelHealth, fault), h, op, phase, fault);
     }
-    store_relaxed_sys(h.health_header + offsetof(HealthHeader, fault), word);
+    store_relaxed_sys_word(h.health_header + offsetof(HealthHeader, fault), fault.cause);
     if (fault.cause == Cause::Skipped) return;
     store_relaxed_sys(h.poison + h.rank * LINE, word);
     #pragma unroll 1
@@ -126,7 +161,7 @@ SF_INLINE void report(const Header& h, const Operation& op, u32 phase, const Fau
 SF_INLINE void warn(const Header& h, const Operation& op, u32 phase, const Fault& fault) {
     if (exchange_relaxed_gpu(SF_LOCAL(h, warn_claim), op.epoch) == op.epoch) return;
     write_record(h.health + offsetof(ChannelHealth, warning), h, op, phase, fault);
-    store_relaxed_sys(h.health_header + offsetof(HealthHeader, warning), op.epoch);
+    store_relaxed_sys_word(h.health_header + offsetof(HealthHeader, warning), fault.cause);
 }
 
 // What a thread knows of its wait.
@@ -185,11 +220,6 @@ SF_INLINE void enter(const Header& h, const Operation& op) {
                            (h.tag << 32) | static_cast<u32>(op.epoch));
 }
 
-// Where a peer stores its entry line of this operation.
-SF_INLINE u64 entry_line(const Header& h, const Operation& op, u32 source) {
-    return select(op.odd, h.own[0].entry, h.own[1].entry) + source * LINE;
-}
-
 // One look at an entry line: whether its source has entered this operation, and if so, with which tag.
 SF_INLINE bool entered(const Operation& op, u64 line, u64& seen, u32& tag) {
     u64 check;
@@ -240,7 +270,8 @@ SF_INLINE u32 arrive(const Header& h, const Operation& op) {
     // Counts the warps and puts the next epoch's name into the place of this one's.
     count_relaxed_gpu(SF_LOCAL(h, started), (u64(gridDim.x) * WARPS << STARTED_EPOCH_BITS) + (next & STARTED_EPOCH) -
                                                 (op.epoch & STARTED_EPOCH));
-    const u64 old = exchange_relaxed_gpu(SF_LOCAL(h, epoch), next);
+    // Never lowers it: an operation that others have overtaken comes late.
+    const u64 old = raise_relaxed_gpu(SF_LOCAL(h, epoch), next);
     return whole && old == op.epoch ? 0 : Cause::Overlap;
 }
 
@@ -275,10 +306,6 @@ SF_INLINE void control(const Header& h, Operation op) {
     if (fault.cause != 0 && (op.cause == 0 || lane() == 0)) report(h, op, 0, fault);
 }
 
-SF_INLINE u32 flag_offset(const Header& h, u32 phase, u32 source) {
-    return ((phase * h.flag_grid + blockIdx.x) * h.world + source) * LINE;
-}
-
 // Worker threads, after `staged`: tells CTA b of every peer that the rows of this CTA are in place.
 SF_INLINE void signal(const Header& h, const Operation& op, u32 phase) {
     const u32 peer = threadIdx.x;
@@ -293,9 +320,9 @@ SF_INLINE bool received(const Header& h, const Operation& op, u32 phase) {
     const u32 source = threadIdx.x;
     u32 cause = 0;
     if (source < h.world && source != h.rank) {
-        const u64 flag = select(op.odd, h.own[0].flags, h.own[1].flags) + flag_offset(h, phase, source);
+        const u64 line = flag(h, op, phase, source);
         Fault fault = await(h, op, phase, Cause::DataTimeout, source, op.epoch, [&](u64& seen) {
-            seen = load_acquire_sys(flag);
+            seen = load_acquire_sys(line);
             return seen == op.epoch;
         });
         // Both waits may end at the same time. Whoever has not entered is not late with its data.

@@ -28,10 +28,10 @@ struct PackWalk {
         first_pack = pack = threadIdx.x & ((1u << p.row_threads_log2) - 1);
         rows = p.batch * p.heads;
         row_step = gridDim.x * groups;
-        token_step = row_step / p.heads;
+        token_step = divide(row_step, p.heads, p.heads_reciprocal);
         head_step = row_step - token_step * p.heads;
         row = blockIdx.x * groups + (threadIdx.x >> p.row_threads_log2);
-        token = row / p.heads;
+        token = divide(row, p.heads, p.heads_reciprocal);
         head = row - token * p.heads;
         if (pack >= p.row_packs) row = rows;
     }

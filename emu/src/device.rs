@@ -66,19 +66,6 @@ impl Thread {
     }
 }
 
-/// A UUID that is the same for this ordinal of this profile in every process.
-pub(crate) fn uuid(profile: &str, device: u32) -> [u8; 16] {
-    let mut bytes = *b"EMU\0............";
-    for (byte, from) in bytes[4..15]
-        .iter_mut()
-        .zip(profile.bytes().chain(std::iter::repeat(0)))
-    {
-        *byte = from;
-    }
-    bytes[15] = device as u8;
-    bytes
-}
-
 impl State {
     /// Refuses calls before `cuInit`.
     pub(crate) fn ready(&self) -> Status {

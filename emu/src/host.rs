@@ -120,11 +120,11 @@ fn unmap(at: u64, len: u64) {
     }
 }
 
-/// Physical memory of `len` bytes on device `device`, poisoned, sealed at that size.
+/// Physical memory of `len` bytes on device `board` of the host, poisoned, sealed at that size.
 ///
 /// The device travels in the memfd's name: it is what an importing process reads back.
-pub(crate) fn physical(device: u32, len: u64) -> Result<OwnedFd, Errno> {
-    let name = format!("{NAME}{device}");
+pub(crate) fn physical(board: u32, len: u64) -> Result<OwnedFd, Errno> {
+    let name = format!("{NAME}{board}");
     let memory = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&memory, len)?;
     rustix::fs::fcntl_add_seals(&memory, SEALS)?;
@@ -142,7 +142,7 @@ const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
-/// Takes a file descriptor that another holder exported: `(own duplicate, device, bytes)`, or `None` when it is no
+/// Takes a file descriptor that another holder exported: `(own duplicate, device of the host, bytes)`, or `None` when it is no
 /// emulated physical memory.
 pub(crate) fn import(fd: i32) -> Option<(OwnedFd, u32, u64)> {
     if fd < 0 {
@@ -160,14 +160,14 @@ pub(crate) fn import(fd: i32) -> Option<(OwnedFd, u32, u64)> {
         std::os::fd::AsRawFd::as_raw_fd(&memory)
     ))
     .ok()?;
-    let device = link.to_str()?.strip_prefix("/memfd:")?.strip_prefix(NAME)?;
-    let device = device
+    let board = link.to_str()?.strip_prefix("/memfd:")?.strip_prefix(NAME)?;
+    let board = board
         .strip_suffix(" (deleted)")
-        .unwrap_or(device)
+        .unwrap_or(board)
         .parse()
         .ok()?;
     let len = rustix::fs::fstat(&memory).ok()?.st_size as u64;
-    Some((memory, device, len))
+    Some((memory, board, len))
 }
 
 /// What distinguishes this physical memory from all other.

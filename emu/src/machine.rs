@@ -1,5 +1,6 @@
 //! The emulated machine: its state, and the handle that owns it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ use crate::slots::{self, Lease};
 use crate::stream::Streams;
 use crate::va::Kind;
 use crate::world::World;
+
+/// Devices that a host has.
+const HOST: u32 = 16;
 
 /// Everything about a machine, behind one lock.
 pub(crate) struct State {
@@ -59,12 +63,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn new(slot: usize, profile: Profile, devices: u32) -> Result<State, rustix::io::Errno> {
+    fn new(slot: usize, profile: Profile, boards: &[u32]) -> Result<State, rustix::io::Errno> {
+        let devices = boards.len() as u32;
         Ok(State {
             slot,
             initialised: false,
             devices: (0..devices).map(|_| Device::default()).collect(),
-            memory: Memory::new(devices, profile.memory, profile.granularity)?,
+            memory: Memory::new(boards, profile.memory, profile.granularity)?,
             modules: Modules::new(slot),
             streams: Streams::new(devices),
             events: Events::new(slot),
@@ -176,6 +181,8 @@ pub struct Live {
 pub enum MachineError {
     /// A machine has 1 to 16 devices.
     Devices(u32),
+    /// A host has devices 0 to 15, and a machine sees each once at most.
+    Seen(Vec<u32>),
     /// All slots for machines in this process stayed taken.
     NoSlot,
     /// The host refused addresses or threads.
@@ -190,6 +197,10 @@ impl fmt::Display for MachineError {
             Self::Devices(asked) => write!(
                 f,
                 "a machine of {asked} devices was asked for: 1 to 16 are possible"
+            ),
+            Self::Seen(devices) => write!(
+                f,
+                "a machine that sees the devices {devices:?} was asked for: a host has devices 0 to 15, each once"
             ),
             Self::NoSlot => write!(
                 f,
@@ -225,11 +236,25 @@ pub struct Machine {
 impl Machine {
     /// Starts a machine with 1 to 16 devices of this profile.
     pub fn new(profile: Profile, devices: u32) -> Result<Machine, MachineError> {
-        if !(1..=16).contains(&devices) {
+        if !(1..=HOST).contains(&devices) {
             return Err(MachineError::Devices(devices));
         }
+        Self::seeing(profile, &(0..devices).collect::<Vec<_>>())
+    }
+
+    /// Starts a machine that sees these of a host's 16 devices, in this order, as a real driver does that finds
+    /// `CUDA_VISIBLE_DEVICES`: ordinals count what is seen, while UUIDs, PCI addresses and exported memory are the host's. A
+    /// machine of another process that sees the same device in another place means the same device by it.
+    pub fn seeing(profile: Profile, boards: &[u32]) -> Result<Machine, MachineError> {
+        if boards.is_empty() {
+            return Err(MachineError::Devices(0));
+        }
+        let distinct: BTreeSet<u32> = boards.iter().copied().collect();
+        if distinct.len() != boards.len() || distinct.last().is_some_and(|&last| last >= HOST) {
+            return Err(MachineError::Seen(boards.to_vec()));
+        }
         let make =
-            |slot| State::new(slot, profile, devices).map(|state| Arc::new(Shared::new(state)));
+            |slot| State::new(slot, profile, boards).map(|state| Arc::new(Shared::new(state)));
         let (lease, shared) = slots::claim(make)?;
         let threads = Vec::new();
         let mut machine = Machine {

@@ -19,6 +19,8 @@ pub(crate) struct Memory {
     pub(crate) physical: BTreeMap<u64, Physical>,
     /// The next physical handle.
     pub(crate) next_physical: u64,
+    /// Which device of the host each device is: processes may number them differently.
+    boards: Vec<u32>,
     /// Bytes in use per device.
     pub(crate) used: Vec<u64>,
     /// Bytes that each device owns.
@@ -36,9 +38,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The memory of `devices` devices, empty.
+    /// The memory of these devices of the host, empty.
     pub(crate) fn new(
-        devices: u32,
+        boards: &[u32],
         capacity: u64,
         granularity: u64,
     ) -> Result<Memory, rustix::io::Errno> {
@@ -46,7 +48,8 @@ impl Memory {
             map: AddressMap::new(granularity)?,
             physical: BTreeMap::new(),
             next_physical: 0,
-            used: vec![0; devices as usize],
+            boards: boards.to_vec(),
+            used: vec![0; boards.len()],
             capacity,
             granularity,
             leaving: BTreeSet::new(),
@@ -54,6 +57,17 @@ impl Memory {
             described: BTreeMap::new(),
             written: BTreeMap::new(),
         })
+    }
+
+    /// Which device of the host a device is.
+    pub(crate) fn board(&self, device: u32) -> u32 {
+        self.boards[device as usize]
+    }
+
+    /// The device that is this one of the host's, if this process sees it.
+    pub(crate) fn device_of(&self, board: u32) -> Option<u32> {
+        let found = self.boards.iter().position(|&other| other == board);
+        found.map(|device| device as u32)
     }
 
     /// Bit mask of all devices.
@@ -173,9 +187,13 @@ impl Memory {
     }
 
     /// Whether a copy or fill that runs on `device` may touch the bytes: the copy engine reaches what the running
-    /// device or the owner of the memory may reach.
+    /// device or the owner of the memory may reach. It writes a module's constants too, which kernels only read.
     pub(crate) fn copyable(&self, device: u32, address: u64, len: u64, write: bool) -> bool {
-        let owner = self.map.find(address).map_or(device, |range| range.device);
+        let found = self.map.find(address);
+        let owner = found.map_or(device, |range| range.device);
+        let variable =
+            found.is_some_and(|range| range.kind == Kind::Global && len <= range.end() - address);
+        let write = write && !variable;
         self.map.check(device, address, len, write) || self.map.check(owner, address, len, write)
     }
 

@@ -74,4 +74,15 @@ impl Profile {
             _ => None,
         }
     }
+
+    /// The UUID of a device of the host: the same in every process, whatever number the device has there.
+    pub fn uuid(&self, board: u32) -> [u8; 16] {
+        let mut bytes = *b"EMU\0............";
+        let name = self.name.bytes().chain(std::iter::repeat(0));
+        for (byte, from) in bytes[4..15].iter_mut().zip(name) {
+            *byte = from;
+        }
+        bytes[15] = board as u8;
+        bytes
+    }
 }

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn an_address_is_stale_once_other_memory_is_mapped_there() {
-        let mut memory = Memory::new(1, 64 << 20, GRANULE).expect("a memory");
+        let mut memory = Memory::new(&[0], 64 << 20, GRANULE).expect("a memory");
         let base = memory.reserve(2 * GRANULE, 0).expect("addresses");
         map(&mut memory, base);
         let words = [base + 64, 7, base + GRANULE].map(u64::to_le_bytes);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_address_is_stale_once_the_library_says_that_it_is_for_something_else() {
-        let mut memory = Memory::new(1, 64 << 20, GRANULE).expect("a memory");
+        let mut memory = Memory::new(&[0], 64 << 20, GRANULE).expect("a memory");
         let base = memory.reserve(GRANULE, 0).expect("addresses");
         map(&mut memory, base);
         let note = |channel| RangeNote {

@@ -54,7 +54,7 @@ impl Memory {
             return Err(Code::INVALID_DEVICE);
         }
         self.charge(device, len)?;
-        let memory = host::physical(device, len).map_err(|error| {
+        let memory = host::physical(self.board(device), len).map_err(|error| {
             log::warn!(
                 "emulator: no host memory for a physical allocation of {len} bytes: {error}"
             );
@@ -136,8 +136,9 @@ impl Memory {
 
     /// `cuMemImportFromShareableHandle`: a handle on another holder's memory. The descriptor stays the caller's.
     pub(crate) fn import(&mut self, fd: i32) -> Status<u64> {
-        let (memory, device, len) = host::import(fd).ok_or(Code::INVALID_VALUE)?;
-        if device as usize >= self.used.len() || !len.is_multiple_of(self.granularity) {
+        let (memory, board, len) = host::import(fd).ok_or(Code::INVALID_VALUE)?;
+        let device = self.device_of(board).ok_or(Code::INVALID_VALUE)?;
+        if !len.is_multiple_of(self.granularity) {
             return Err(Code::INVALID_VALUE);
         }
         Ok(self.adopt(Physical {

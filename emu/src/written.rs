@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn memory_is_written_as_far_as_copies_went_and_all_over_once_a_kernel_stored_or_others_have_it()
     {
-        let mut memory = Memory::new(1, 64 << 20, 2 << 20).expect("a memory");
+        let mut memory = Memory::new(&[0], 64 << 20, 2 << 20).expect("a memory");
         let base = memory.alloc(0, 256, Kind::Device).expect("an allocation");
         let spans = |memory: &Memory, base| {
             let range = memory.map.at(base).expect("the range");

@@ -4,7 +4,7 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
-pub(crate) const DIGEST: &str = "27ffa89805af75318af5b8c526872d8cb50ad268216d8952dba3eff312d84367";
+pub(crate) const DIGEST: &str = "32dbae001e23285deeaeb7be84616a88d044c7981c819672a458f6bff78b5bbe";
 
 pub(crate) const IMAGES: &[Image] = &[
     Image {

@@ -4,6 +4,8 @@ pub mod addresses;
 pub mod adversary;
 pub mod arithmetic;
 pub mod callers;
+pub mod captured;
+pub mod drivers;
 pub mod exchange;
 pub mod exhaust;
 pub mod graphs;

@@ -1,76 +1,38 @@
 //! Drivers of other ages than the headers that the bindings were made from: what is newer than the driver is absent and
 //! says so by name and version, and the rest of the library works.
 
-use std::time::Duration;
-
 use slabfence::Error;
-use slabfence::channel::Contract;
-use slabfence::driver::{CaptureMode, Device, DeviceBuffer, Driver, Stream};
+use slabfence::driver::{CaptureMode, Device, DeviceBuffer, Driver};
 use slabfence::graph::Dump;
-use slabfence::health::Health;
 use slabfence::layout::Transport;
 use slabfence::sys::{LoadError, MissingSymbol, SYMBOLS};
-use slabfence_emu::{Live, Machine, Profile};
-use slabfence_tests::graphs::capture;
+use slabfence_emu::{Live, Machine};
+use slabfence_tests::captured::gathers_and_reduces;
+use slabfence_tests::drivers::{V12_2, V12_4, V13_0, Version, posing};
 use slabfence_tests::probe::Probe;
-use slabfence_tests::ranks::{Gather, on_ranks};
+use slabfence_tests::ranks::on_ranks;
 
-/// Versions as the driver counts them, each with the newest PTX ISA that its compiler reads.
-const V11_3: (i32, (u32, u32)) = (11_030, (7, 3));
-const V11_8: (i32, (u32, u32)) = (11_080, (7, 8));
-const V12_2: (i32, (u32, u32)) = (12_020, (8, 2));
-const V12_4: (i32, (u32, u32)) = (12_040, (8, 4));
-const V13_0: (i32, (u32, u32)) = (13_000, (9, 0));
+/// Older than what the library asks for.
+const V11_3: Version = (11_030, (7, 3));
+/// Without what tells a graph's kernels.
+const V11_8: Version = (11_080, (7, 8));
 
 /// A machine of two devices whose driver is of a version.
-fn machine((driver_version, ptx_version): (i32, (u32, u32))) -> Machine {
-    let profile = Profile {
-        driver_version,
-        ptx_version,
-        ..Profile::named("h200-nvlink").unwrap()
-    };
-    Machine::new(profile, 2).unwrap()
+fn machine(version: Version) -> Machine {
+    Machine::new(posing(version), 2).unwrap()
 }
 
 fn driver(machine: &Machine) -> Driver {
     Driver::from_api(machine.api().unwrap()).unwrap()
 }
 
-/// Sets a pool up, captures two gathers and replays them three times.
-fn gathers_on(version: (i32, (u32, u32)), transport: Transport) {
+/// Captures both collectives on a driver of a version, and checks all their outputs.
+fn right_on(version: Version, transport: Transport) {
     let machine = machine(version);
     let driver = driver(&machine);
     assert_eq!(driver.version(), version.0);
-    let contract = Contract {
-        transport,
-        fail: Duration::from_secs(20),
-        ..Contract::new(4, 64, 64, 8)
-    };
     on_ranks(&driver, 2, |member| {
-        let pool = member.pool(&contract).unwrap();
-        pool.prepare(&["graph"]).unwrap();
-        let stream = Stream::new(&member.device).unwrap();
-        let gather = Gather::new(member, &contract, 3).unwrap();
-        let graph = capture(&pool, &stream, "graph", |channel| {
-            for _ in 0..2 {
-                gather.enqueue(channel, &stream).unwrap();
-            }
-        });
-        assert_eq!(graph.kernel_nodes().unwrap(), 2);
-        let mut exec = graph.instantiate().unwrap();
-        for round in 0..3 {
-            gather.fill(member.rank(), round).unwrap();
-            exec.launch(&stream).unwrap();
-            stream.synchronize().unwrap();
-            assert!(
-                gather.output().unwrap() == gather.expected(round),
-                "CUDA {}, round {round}",
-                version.0
-            );
-        }
-        assert_eq!(pool.health().unwrap(), Health::Healthy);
-        drop((exec, graph));
-        pool.close().unwrap();
+        gathers_and_reduces(member, transport).unwrap();
     });
     drop(driver);
     slabfence::driver::drop_released();
@@ -79,18 +41,21 @@ fn gathers_on(version: (i32, (u32, u32)), transport: Transport) {
 }
 
 #[test]
-fn a_captured_gather_is_right_on_a_driver_of_12_2() {
-    gathers_on(V12_2, Transport::Push);
+fn captured_gathers_and_reduces_are_right_on_a_driver_of_12_2() {
+    right_on(V12_2, Transport::Push);
+    right_on(V12_2, Transport::Pull);
 }
 
 #[test]
-fn a_captured_gather_is_right_on_a_driver_of_12_4() {
-    gathers_on(V12_4, Transport::Pull);
+fn captured_gathers_and_reduces_are_right_on_a_driver_of_12_4() {
+    right_on(V12_4, Transport::Push);
+    right_on(V12_4, Transport::Pull);
 }
 
 #[test]
-fn a_captured_gather_is_right_on_a_driver_of_13_0() {
-    gathers_on(V13_0, Transport::Push);
+fn captured_gathers_and_reduces_are_right_on_a_driver_of_13_0() {
+    right_on(V13_0, Transport::Push);
+    right_on(V13_0, Transport::Pull);
 }
 
 #[test]
@@ -138,7 +103,7 @@ fn an_entry_newer_than_the_driver_is_an_error_that_names_it_and_the_version_it_n
 }
 
 /// A dump of two stores, one after the other, on a driver of a version.
-fn dumped(version: (i32, (u32, u32))) -> Dump {
+fn dumped(version: Version) -> Dump {
     let machine = machine(version);
     let device = Device::open(&driver(&machine), 0).unwrap();
     let probe = Probe::new(&device).unwrap();

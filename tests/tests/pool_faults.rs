@@ -104,6 +104,7 @@ fn a_timeout_names_the_late_rank_and_reset_revives_the_channel() {
             let own = matches!(fault.cause, Some(Cause::EntryTimeout | Cause::DataTimeout));
             if own {
                 assert_eq!(fault.late_rank, Some(Rank(2)), "{fault}");
+                assert_eq!(fault.late_ranks, [Rank(2)], "{fault}");
                 assert!(fault.waited >= Duration::from_millis(200), "{fault}");
                 assert_eq!((fault.expected, fault.seen), (3, 0), "{fault}");
             } else {
@@ -120,6 +121,43 @@ fn a_timeout_names_the_late_rank_and_reset_revives_the_channel() {
         }
         pool.close().unwrap();
     });
+}
+
+#[test]
+fn all_late_ranks_are_named_and_their_failure_is_told_to_each() {
+    let (_machine, driver) = machine(4);
+    let contract = Contract {
+        total_heads: 8,
+        ..contract(200)
+    };
+    let own = on_ranks(&driver, 4, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        works(member, &contract, &channel, &stream, 0);
+        let mut cause = None;
+        // Ranks 1 and 3 do not come.
+        if member.rank() % 2 == 0 {
+            let gather = Gather::new(member, &contract, 2).unwrap();
+            gather.fill(member.rank(), 1).unwrap();
+            gather.enqueue(&channel, &stream).unwrap();
+            stream.synchronize().unwrap();
+            let fault = channel.fault().unwrap().unwrap();
+            cause = fault.cause;
+            if cause == Some(Cause::EntryTimeout) {
+                assert_eq!(fault.late_ranks, [Rank(1), Rank(3)], "{fault}");
+                let words = fault.to_string();
+                assert!(words.contains("ranks 1, 3 did not enter"), "{words}");
+            } else {
+                assert_eq!(cause, Some(Cause::PeerFailed), "{fault}");
+                assert_eq!(fault.late_ranks, [fault.late_rank.unwrap()], "{fault}");
+            }
+        }
+        pool.reset().unwrap();
+        works(member, &contract, &channel, &stream, 1);
+        pool.close().unwrap();
+        cause
+    });
+    assert!(own.contains(&Some(Cause::EntryTimeout)), "{own:?}");
 }
 
 #[test]
@@ -141,6 +179,7 @@ fn a_late_rank_is_warned_of_and_waited_for() {
         if member.rank() == 0 {
             assert_eq!(pool.health().unwrap(), Health::Warned);
             let warnings = pool.warnings().unwrap();
+            assert_eq!(warnings[0].late_ranks, [Rank(1)]);
             assert_eq!(warnings[0].late_rank, Some(Rank(1)));
             assert_eq!(warnings[0].epoch, 2);
         }

@@ -36,7 +36,7 @@ usage: cargo xtask <task>
   kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them
   emulator --out DIR       build the emulated driver and put it into DIR, a folder of its own, as libcuda.so.1
   linkage                  build everything and fail if something is linked with a library of CUDA's
-  programs                 run other people's programs on the emulated driver";
+  programs [--slow]        run other people's programs on the emulated driver, or those too that take a minute each";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,7 +56,8 @@ fn main() -> ExitCode {
         ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
         ["emulator", "--out", directory] => emulator::install(directory.as_ref()),
         ["linkage"] => linkage::check(),
-        ["programs"] => programs::check(),
+        ["programs"] => programs::check(false),
+        ["programs", "--slow"] => programs::check(true),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -11,23 +11,27 @@ use crate::emulator::{programs, put};
 use crate::output::{Result, Scratch, root};
 use crate::toolchain::{self, run};
 
-/// cudarc's examples that need no other library of CUDA's, each with what it must write besides ending well.
-const EXAMPLES: [(&str, &str); 6] = [
+/// cudarc's examples that need no other library of CUDA's but its compiler, each with what it must write besides ending
+/// well. Those that are left out are in `docs/emulator.md`, as are tests.
+const EXAMPLES: [(&str, &str); 8] = [
     ("01-allocate", ""),
     ("02-copy", ""),
     // The sines of 1, 2 and 3 by the kernel's own arithmetic.
     ("03-launch-kernel", "Found [0.841471, 0.90929747, 0.14112]"),
     ("04-streams", "Found [0.841471, 0.90929747, 0.14112]"),
+    ("09-constant-memory", "All results match expected values!"),
     (
         "10-function-attributes",
         "Device: EMULATED H200 (h200-nvlink)",
     ),
     ("13-copy-multi-gpu", ""),
+    // The square of a matrix of 1, 2, 3 and 4.
+    ("matmul-kernel", "Found [7.0, 10.0, 15.0, 22.0]"),
 ];
 
-/// cudarc's own tests of the driver: those that need no compiler, no managed memory, no contexts but primary ones, and
-/// measure no time. cudarc leaves some out unless they are asked for: they need a second device.
-const TESTS: [&str; 20] = [
+/// cudarc's own tests of the driver: those that need no device functions, no managed memory, no contexts but primary ones,
+/// and measure no time. cudarc leaves some out unless they are asked for: they need a second device.
+const TESTS: [&str; 23] = [
     "driver::result::tests::peer_transfer_contexts",
     "driver::result::tests::peer_transfer_self",
     "driver::result::tests::re_associate_context_for_memory_op",
@@ -48,6 +52,16 @@ const TESTS: [&str; 20] = [
     "driver::safe::core::tests::test_transmutes",
     "driver::safe::graph::tests::test_end_capture_flags",
     "driver::safe::graph::tests::test_end_capture_invalid_flags",
+    "driver::safe::launch::tests::test_large_launches",
+    "driver::safe::launch::tests::test_launch_with_mut_and_ref_cudarc",
+    "driver::safe::launch::tests::test_launch_with_views",
+];
+
+/// Those whose kernels are long loops, made to be slow on a GPU.
+const SLOW: [&str; 3] = [
+    "driver::safe::launch::tests::test_multi_stream_concurrent_reads",
+    "driver::safe::launch::tests::test_multi_stream_writes_block",
+    "driver::safe::launch::tests::test_peer_memcpy_waits_for_src_stream",
 ];
 
 /// One that must run by itself, since it looks at what memory is free.
@@ -56,24 +70,32 @@ const ALONE: &str = "driver::safe::core::tests::test_post_alloc_memory";
 /// The Python bindings that the script is written for.
 const BINDINGS: (&str, &str) = ("cuda-bindings", "13.0.3");
 
-/// Runs all of them.
-pub fn check() -> Result<()> {
+/// Runs all of them; with `slow` those too that take a minute each.
+pub fn check(slow: bool) -> Result<()> {
     let folder = Scratch::new("emulated-driver")?;
     put(folder.path(), &[])?;
-    let library = Library(folder.path());
+    let library = Library {
+        folder: folder.path(),
+        compiler: toolchain::nvrtc()?,
+    };
     examples(&library)?;
-    tests(&library)?;
+    tests(&library, slow)?;
     python(&library)?;
     own(&library)
 }
 
-/// The folder with the library.
-struct Library<'a>(&'a Path);
+/// The folders with the library, and with the compiler that programs load.
+struct Library<'a> {
+    folder: &'a Path,
+    compiler: PathBuf,
+}
 
 impl Library<'_> {
     /// Runs a program with the library and two devices; it must end well.
     fn run(&self, command: &mut Command) -> Result<Output> {
-        let mut path = OsString::from(self.0);
+        let mut path = OsString::from(self.folder);
+        path.push(":");
+        path.push(&self.compiler);
         if let Some(rest) = std::env::var_os("LD_LIBRARY_PATH") {
             path.push(":");
             path.push(rest);
@@ -81,7 +103,8 @@ impl Library<'_> {
         run(command
             .env("LD_LIBRARY_PATH", path)
             .env("CUDA_EMU", "1")
-            .env("CUDA_EMU_DEVICES", "2"))
+            .env("CUDA_EMU_DEVICES", "2")
+            .env_remove("CUDA_VISIBLE_DEVICES"))
     }
 
     /// As [`Library::run`]; the program must write this.
@@ -137,10 +160,14 @@ fn examples(library: &Library<'_>) -> Result<()> {
     Ok(())
 }
 
-fn tests(library: &Library<'_>) -> Result<()> {
+fn tests(library: &Library<'_>, slow: bool) -> Result<()> {
     let built = programs(&["test", "-p", "cudarc", "--lib", "--no-run"])?;
     let program = built.first().ok_or("cargo did not build cudarc's tests")?;
-    for tests in [&TESTS[..], &[ALONE]] {
+    let slow: &[&str] = if slow { &SLOW } else { &[] };
+    for tests in [&TESTS[..], &[ALONE], slow] {
+        if tests.is_empty() {
+            continue;
+        }
         let mut command = Command::new(program);
         command.args(["--exact", "--include-ignored"]).args(tests);
         library.writes(
@@ -151,7 +178,8 @@ fn tests(library: &Library<'_>) -> Result<()> {
             ),
         )?;
     }
-    println!("cudarc's tests of the driver: {} passed", TESTS.len() + 1);
+    let passed = TESTS.len() + 1 + slow.len();
+    println!("cudarc's tests of the driver: {passed} passed");
     Ok(())
 }
 

@@ -68,6 +68,14 @@ impl Toolchain {
     }
 }
 
+/// The folder of CUDA's compiler at run time, NVRTC, which programs of others load: of the compilers' release.
+pub fn nvrtc() -> Result<PathBuf> {
+    python(("nvidia-cuda-nvrtc", "13.0.88"))?;
+    let packages = site_packages(&root().join(".cuda"));
+    let folder = packages.map(|packages| packages.join("nvidia/cu13/lib"));
+    folder.ok_or_else(|| "there is no Python in .cuda/".to_owned())
+}
+
 /// A Python that has this package, of exactly this version, beside the compilers.
 pub fn python(package: (&str, &str)) -> Result<PathBuf> {
     let venv = root().join(".cuda");

@@ -156,6 +156,11 @@ fn fit(factors: &[u64]) -> Result<u32, String> {
         .ok_or_else(too_large)
 }
 
+/// What kernels divide by `divisor` with; 0, which no shape has, gives 0.
+pub(crate) fn reciprocal(divisor: u32) -> u32 {
+    u32::MAX.checked_div(divisor).unwrap_or(0)
+}
+
 fn too_large() -> String {
     format!(
         "the shape has {MOST_PACKS} or more packs of {PACK_BYTES} bytes on one rank; split the batch"
@@ -231,6 +236,39 @@ mod tests {
         assert_eq!((part(1).lse_offset, part(1).part_bytes), (16, 128));
         assert_eq!((part(6).lse_offset, part(6).part_bytes), (96, 128));
         assert_eq!((part(7).lse_offset, part(7).part_bytes), (112, 256));
+    }
+
+    /// `divide` in kernels/protocol.cuh, number for number.
+    #[test]
+    fn a_reciprocal_divides_right_or_one_too_small() {
+        let divide = |dividend: u32, divisor: u32| {
+            let product = u64::from(dividend) * u64::from(reciprocal(divisor));
+            let estimate = (product >> 32) as u32;
+            estimate + u32::from(dividend - estimate * divisor >= divisor)
+        };
+        let edges = [
+            1,
+            2,
+            3,
+            7,
+            32,
+            72,
+            1000,
+            65535,
+            65536,
+            MOST_PACKS as u32 - 1,
+        ];
+        for divisor in edges {
+            let near = |n: u32| [n.saturating_sub(1), n, n.saturating_add(1)];
+            let multiples = [1, 2, 3, 1000, u32::MAX / divisor].map(|n| divisor.saturating_mul(n));
+            for dividend in multiples.into_iter().flat_map(near).chain([0, u32::MAX]) {
+                assert_eq!(
+                    divide(dividend, divisor),
+                    dividend / divisor,
+                    "{dividend} / {divisor}"
+                );
+            }
+        }
     }
 
     #[test]

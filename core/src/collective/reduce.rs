@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::layout::{DType, Header, OperationKind, ReduceParams};
 
 use super::enqueue::enqueue;
-use super::geometry::{PACK_BYTES, ReduceGeometry};
+use super::geometry::{PACK_BYTES, ReduceGeometry, reciprocal};
 use super::plan::{
     Entry, Extent, Limits, Operation, Params, Plan, check_apart, check_pointer, row_bytes,
 };
@@ -188,7 +188,7 @@ impl Operation for LseReduceScatter {
                 row_packs: geometry.row_packs,
                 row_threads_log2: geometry.row_threads_log2,
                 lse_base2,
-                reserved: 0,
+                heads_reciprocal: reciprocal(limits.heads),
             },
         })
     }

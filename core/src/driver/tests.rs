@@ -355,7 +355,8 @@ fn parameters_of_another_size_than_the_kernels_are_refused() {
         seen: 0,
         waited: 0,
         tag: 0,
-        reserved: [0; 8],
+        late_ranks: 0,
+        reserved: [0; 7],
     };
     // SAFETY: the fake driver runs nothing.
     unsafe { kernel.launch(&stream, 3, 288, &record) }.unwrap();

@@ -50,16 +50,12 @@ impl HealthPage {
         self.buffer.ptr().offset(inside as u64)
     }
 
-    /// The pool's state: one load while it is healthy or has failed.
+    /// The pool's state: one load.
     pub(crate) fn health(&self) -> Result<Health> {
-        if self.buffer.load(offset_of!(HealthHeader, fault))? != 0 {
-            return Ok(Health::Failed);
-        }
-        let warning = self.buffer.load(offset_of!(HealthHeader, warning))?;
-        Ok(if warning != 0 {
-            Health::Warned
-        } else {
-            Health::Healthy
+        Ok(match halves(self.buffer.load(HEADER_WORD)?) {
+            (0, 0) => Health::Healthy,
+            (0, _) => Health::Warned,
+            _ => Health::Failed,
         })
     }
 
@@ -91,7 +87,8 @@ impl HealthPage {
             seen: word(offset_of!(FaultRecord, seen))?,
             waited: word(offset_of!(FaultRecord, waited))?,
             tag: word(offset_of!(FaultRecord, tag))?,
-            reserved: [0; 8],
+            late_ranks: word(offset_of!(FaultRecord, late_ranks))?,
+            reserved: [0; 7],
         }))
     }
 
@@ -102,19 +99,18 @@ impl HealthPage {
         for offset in (0..size_of::<ChannelHealth>()).step_by(size_of::<u64>()) {
             self.buffer.store(base + offset, 0)?;
         }
-        for (slip, word) in [
-            (Slip::Fault, offset_of!(HealthHeader, fault)),
-            (Slip::Warning, offset_of!(HealthHeader, warning)),
-        ] {
+        let (mut fault, mut warning) = halves(self.buffer.load(HEADER_WORD)?);
+        for (slip, half) in [(Slip::Fault, &mut fault), (Slip::Warning, &mut warning)] {
             let mut others = 0..self.channels;
             let left = others.try_fold(false, |left, other| {
                 Ok::<_, crate::error::Error>(left || self.record(other, slip)?.is_some())
             })?;
             if !left {
-                self.buffer.store(word, 0)?;
+                *half = 0;
             }
         }
-        Ok(())
+        let word = u64::from(fault) | u64::from(warning) << 32;
+        self.buffer.store(HEADER_WORD, word)
     }
 
     /// Forgets everything. Only while no kernel of the pool runs.
@@ -130,8 +126,12 @@ impl HealthPage {
     }
 }
 
-// Kernels write these pairs of 32-bit fields as one word.
+/// The header's two fields are read as one word; kernels, which know one of them each, write them apart.
+const HEADER_WORD: usize = offset_of!(HealthHeader, fault);
+
+// Kernels write the records' pairs of 32-bit fields as one word.
 const _: () = {
+    assert!(offset_of!(HealthHeader, warning) == HEADER_WORD + 4);
     assert!(offset_of!(FaultRecord, operation) == offset_of!(FaultRecord, cause) + 4);
     assert!(offset_of!(FaultRecord, late_rank) == offset_of!(FaultRecord, rank) + 4);
     assert!(offset_of!(FaultRecord, phase) == offset_of!(FaultRecord, cta) + 4);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::group::Rank;
+use crate::group::{Rank, list};
 use crate::health::Clock;
 use crate::layout::{Cause, FaultRecord, OperationKind};
 
@@ -20,6 +20,8 @@ pub struct FaultReport {
     pub rank: Rank,
     /// Rank that was waited for, or whose tag differs; `None` when it is nobody's.
     pub late_rank: Option<Rank>,
+    /// All ranks that had not come when this was recorded, `late_rank` among them, in rank order.
+    pub late_ranks: Vec<Rank>,
     /// CTA that noticed.
     pub cta: u32,
     /// Exchange inside the operation.
@@ -47,6 +49,10 @@ impl FaultReport {
             epoch: record.state,
             rank: Rank(record.rank),
             late_rank: (record.late_rank != record.rank).then_some(Rank(record.late_rank)),
+            late_ranks: (0..u64::BITS)
+                .filter(|rank| record.late_ranks >> rank & 1 != 0)
+                .map(Rank)
+                .collect(),
             cta: record.cta,
             phase: record.phase,
             cause: Cause::from_code(record.cause),
@@ -59,8 +65,11 @@ impl FaultReport {
     }
 
     fn late(&self) -> String {
-        self.late_rank
-            .map_or_else(|| "a peer".to_owned(), |rank| rank.to_string())
+        match (self.late_ranks.as_slice(), self.late_rank) {
+            (ranks @ [_, _, ..], _) => list(ranks),
+            (_, Some(rank)) => rank.to_string(),
+            (_, None) => "a peer".to_owned(),
+        }
     }
 
     /// What the kernel saw.
@@ -71,7 +80,7 @@ impl FaultReport {
                 format!("{late} did not enter the operation within {waited:?}")
             }
             Some(Cause::DataTimeout) => format!(
-                "{late} entered, but its data for CTA {} did not come within {waited:?}",
+                "{late} entered, but the data for CTA {} did not come within {waited:?}",
                 self.cta
             ),
             Some(Cause::TagMismatch) => format!(
@@ -95,12 +104,12 @@ impl FaultReport {
     fn advice(&self) -> String {
         let late = self.late();
         if self.warning {
-            return format!("the wait goes on; see what {late} is doing");
+            return format!("the wait goes on; see what keeps {late}");
         }
         let act = match self.cause {
-            Some(Cause::EntryTimeout) => format!("see what {late} is doing"),
+            Some(Cause::EntryTimeout) => format!("see what keeps {late}"),
             Some(Cause::DataTimeout) => {
-                format!("see what the device of {late} is doing, and whether peer access works")
+                format!("see what keeps the device of {late}, and whether peer access works")
             }
             Some(Cause::TagMismatch) => {
                 "issue the same operations with the same shapes, and replay the same graphs in the same order, on all ranks".to_owned()
@@ -159,7 +168,8 @@ mod tests {
             seen: 6,
             waited: 1_500_000_000,
             tag: 0xabc,
-            reserved: [0; 8],
+            late_ranks: 1 << 3,
+            reserved: [0; 7],
         }
     }
 
@@ -171,15 +181,30 @@ mod tests {
         assert_eq!(
             report.to_string(),
             "rank 0, channel 'decode', all_gather_heads, epoch 7: rank 3 did not enter the operation within 1.5s \
-             (expected 0x7, seen 0x6, CTA 5); see what rank 3 is doing; then reset the pool on all ranks"
+             (expected 0x7, seen 0x6, CTA 5); see what keeps rank 3; then reset the pool on all ranks"
         );
+    }
+
+    #[test]
+    fn all_late_ranks_are_named() {
+        let mut late = record(1);
+        let said = |record: &FaultRecord| FaultReport::new("c", record, false, CLOCK);
+        late.late_ranks = 0b1001;
+        assert_eq!(said(&late).late_ranks, [Rank(0), Rank(3)]);
+        assert!(
+            said(&late)
+                .to_string()
+                .contains(": ranks 0, 3 did not enter")
+        );
+        late.late_ranks = 1 << 15 | 0b1010;
+        assert_eq!(said(&late).late(), "ranks 1, 3, 15");
     }
 
     #[test]
     fn a_warning_says_that_the_wait_goes_on() {
         let said = FaultReport::new("decode", &record(2), true, CLOCK).to_string();
         assert!(
-            said.ends_with("the wait goes on; see what rank 3 is doing"),
+            said.ends_with("the wait goes on; see what keeps rank 3"),
             "{said}"
         );
     }

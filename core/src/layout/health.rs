@@ -27,8 +27,10 @@ device_struct! {
         waited: u64 = 48,
         /// The operation's tag.
         tag: u64 = 56,
+        /// All ranks that were late, not only the one noticed: bit r for rank r.
+        late_ranks: u64 = 64,
         /// Fills the record.
-        reserved: [u64; 8] = 64,
+        reserved: [u64; 7] = 72,
     }
 }
 
@@ -45,11 +47,12 @@ device_struct! {
 device_struct! {
     /// First line of a pool's health memory.
     pub struct HealthHeader [size = 128, align = 128] {
-        /// Zero while no channel of the pool has failed; otherwise the verdict word of a failure.
-        fault: u64 = 0,
-        /// Epoch of some operation that waited past the warning threshold; zero while there was none.
-        warning: u64 = 8,
+        /// Zero while no channel of the pool has failed; otherwise the [`Cause`](super::Cause) of a failure. Read
+        /// together with `warning`, as one word.
+        fault: u32 = 0,
+        /// Zero while no operation has waited past the warning threshold; otherwise what some one waited for.
+        warning: u32 = 4,
         /// Fills the line.
-        reserved: [u64; 14] = 16,
+        reserved: [u64; 15] = 8,
     }
 }

@@ -149,8 +149,8 @@ device_struct! {
         row_threads_log2: u32 = 1708,
         /// 0: LSE in base e, 1: in base 2.
         lse_base2: u32 = 1712,
-        /// Zero.
-        reserved: u32 = 1716,
+        /// `(2^32 - 1) / heads`.
+        heads_reciprocal: u32 = 1716,
     }
 }
 

@@ -10,3 +10,4 @@ mod exports;
 mod proc_address;
 mod process;
 mod refused;
+mod visible;

@@ -36,9 +36,8 @@ fn row_loads(entry: &Entry) -> usize {
 /// Times that the parity of the epoch is taken.
 fn parities(entry: &Entry) -> usize {
     match entry.family {
-        Family::GatherPush => 3,
-        Family::ReducePull => 6,
-        Family::GatherPull | Family::ReducePush => 1,
+        Family::GatherPush => 4,
+        _ => 1,
     }
 }
 
@@ -89,7 +88,7 @@ mutations! {
     "slot-frozen": "Rows of every operation are in slot 0.",
         Reuse, ["wrong-slot", "race"], data_choices, slot::freeze_data;
     "signal-slot-frozen": "Data flags and entry lines of every operation are in slot 0.",
-        Reuse, ["wrong-slot", "unordered-overwrite", "deadlock"], |_| 5, slot::freeze_signals;
+        Reuse, ["wrong-slot", "unordered-overwrite", "deadlock"], |_| 10, slot::freeze_signals;
     "slot-of-each-cta": "A CTA takes its slot from a counter of its own.",
         Grids, ["wrong-slot", "race"], parities, slot::count_each_cta;
     "row-past-range": "A row is stored past the range in which rows are staged.",

@@ -238,10 +238,18 @@ impl Model<'_> {
                 if self.rules.epoch == EpochRule::EachCta {
                     s.ranks[r].cta_epoch[cta] = next;
                 } else {
-                    if self.rules.epoch_checked && s.ranks[r].epoch != agent.epoch {
+                    let old = s.ranks[r].epoch;
+                    if self.rules.epoch_checked && old != agent.epoch {
                         found(Self::agent(s, at), Cause::Overlap);
                     }
-                    s.ranks[r].epoch = next;
+                    // Epochs of calls that overlap do not wrap around.
+                    let overtaken = old != agent.epoch && old > next;
+                    if overtaken && !self.rules.epoch_rises {
+                        broken = Some(Kind::EpochFell);
+                    }
+                    if !overtaken || !self.rules.epoch_rises {
+                        s.ranks[r].epoch = next;
+                    }
                 }
             }
             Step::Signal { phase, to } => {

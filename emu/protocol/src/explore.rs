@@ -22,6 +22,8 @@ pub enum Kind {
     FalseReport,
     /// A call succeeded although another rank had failed an earlier one.
     StaleSuccess,
+    /// A channel's epoch was lowered: after a reset it might be one that flags have seen.
+    EpochFell,
 }
 
 /// A failure and a shortest run to it.

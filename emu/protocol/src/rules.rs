@@ -122,6 +122,8 @@ pub struct Rules {
     pub epoch: EpochRule,
     /// The CTA that advances the epoch reports an old value that is not its own.
     pub epoch_checked: bool,
+    /// It stores the larger of the old value and its own next one; else its own next one.
+    pub epoch_rises: bool,
     /// `started` is raised before the epoch moves on, as other calls of the channel see it. No rule of the kernels, whose
     /// two stores nothing orders: what overlaps is explored with either.
     pub started_first: bool,
@@ -188,6 +190,7 @@ impl Default for Rules {
         Self {
             epoch: EpochRule::LastArrival,
             epoch_checked: true,
+            epoch_rises: true,
             started_first: true,
             started_named: true,
             ticket: TicketSum::TagAndEpoch,

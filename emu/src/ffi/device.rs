@@ -6,12 +6,11 @@ use slabfence_sys::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUuuid}
 
 use super::pointer::{put, put_text};
 use crate::code::{Code, Status};
-use crate::device::uuid;
 use crate::occupancy::{REGISTERS, RESERVED_SHARED};
 use crate::profile::Profile;
 
 /// An attribute's value. A device that is asked for an attribute that this table lacks says so, as an old driver would.
-fn attribute(profile: &Profile, device: u32, asked: CUdevice_attribute) -> Status<c_int> {
+fn attribute(profile: &Profile, board: u32, asked: CUdevice_attribute) -> Status<c_int> {
     use CUdevice_attribute as A;
     let value = match asked {
         A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK => 1024,
@@ -29,7 +28,7 @@ fn attribute(profile: &Profile, device: u32, asked: CUdevice_attribute) -> Statu
         A::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT | A::CU_DEVICE_ATTRIBUTE_INTEGRATED => 0,
         A::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY | A::CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS => 1,
         A::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE | A::CU_DEVICE_ATTRIBUTE_ECC_ENABLED => 0,
-        A::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => 1 + device,
+        A::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => 1 + board,
         A::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID | A::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID => 0,
         A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE => 50 << 20,
         A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR => profile.threads_per_sm,
@@ -88,14 +87,14 @@ entries! {
 
     fn cuDeviceGetUuid(call, to: *mut CUuuid, device: CUdevice) {
         let (state, _) = call.split();
-        let device = state.device(device.0)?;
-        put(to, CUuuid { bytes: uuid(state.profile.name, device) })
+        let board = state.memory.board(state.device(device.0)?);
+        put(to, CUuuid { bytes: state.profile.uuid(board) })
     }
 
     fn cuDeviceGetAttribute(call, value: *mut c_int, asked: CUdevice_attribute, device: CUdevice) {
         let (state, _) = call.split();
-        let device = state.device(device.0)?;
-        put(value, attribute(&state.profile, device, asked)?)
+        let board = state.memory.board(state.device(device.0)?);
+        put(value, attribute(&state.profile, board, asked)?)
     }
 
     fn cuDeviceCanAccessPeer(call, can: *mut c_int, device: CUdevice, peer: CUdevice) {

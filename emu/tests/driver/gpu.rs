@@ -55,7 +55,17 @@ impl Gpu {
 
     pub fn of(profile: &str, devices: u32) -> Gpu {
         let profile = Profile::named(profile).expect("a known profile");
-        let machine = Machine::new(profile, devices).expect("a machine");
+        Gpu::with(Machine::new(profile, devices).expect("a machine"), devices)
+    }
+
+    /// A machine that sees these devices of the host.
+    pub fn seeing(boards: &[u32]) -> Gpu {
+        let profile = Profile::named("h200-nvlink").expect("a known profile");
+        let machine = Machine::seeing(profile, boards).expect("a machine");
+        Gpu::with(machine, boards.len() as u32)
+    }
+
+    fn with(machine: Machine, devices: u32) -> Gpu {
         let api = machine.api().expect("a whole table");
         let gpu = Gpu {
             api,

@@ -15,6 +15,7 @@ mod memory;
 mod module;
 mod node;
 mod replacement;
+mod seen;
 mod stream;
 mod user_object;
 mod vmm;

@@ -147,6 +147,76 @@ fn variables_have_their_first_values_and_are_found_by_name() {
     gpu.clean();
 }
 
+/// Constants, a kernel that tells them, and one that writes the first.
+const CONSTANTS: &str = ".version 8.0
+.target sm_70
+.address_size 64
+.visible .const .align 4 .b32 factors[2];
+.visible .entry tell(.param .u64 at)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %d<1>;
+    ld.param.u64 %d0, [at];
+    ld.const.u32 %r0, [factors];
+    ld.const.u32 %r1, [factors+4];
+    st.global.u32 [%d0], %r0;
+    st.global.u32 [%d0+4], %r1;
+    ret;
+}
+.visible .entry write(.param .u64 at)
+{
+    .reg .b32 %r<1>;
+    .reg .b64 %d<1>;
+    ld.param.u64 %d0, [at];
+    mov.u32 %r0, 1;
+    st.global.u32 [%d0], %r0;
+    ret;
+}
+";
+
+#[test]
+fn constants_are_written_by_copies_and_fills_within_them_but_not_by_kernels() {
+    let gpu = Gpu::new(1);
+    let module = gpu.module(CONSTANTS);
+    let (mut at, mut bytes) = (CUdeviceptr(0), 0);
+    let get_global = gpu.api.cuModuleGetGlobal.unwrap();
+    ok!(get_global(&mut at, &mut bytes, module, c"factors".as_ptr()));
+    assert_eq!((bytes, gpu.read(at, 2)), (8, vec![0, 0]));
+    let (tell, out) = (gpu.function(module, "tell"), gpu.alloc(8));
+    let told = || {
+        let launched = gpu.launch(tell, 1, 1, CUstream::null(), &[out.0]);
+        assert_eq!(launched, CUresult::CUDA_SUCCESS);
+        gpu.read(out, 2)
+    };
+    gpu.write(at, &[5, 7]);
+    assert_eq!(told(), [5, 7]);
+    let second = CUdeviceptr(at.0 + 4);
+    let fill = gpu.api.cuMemsetD32Async.unwrap();
+    ok!(fill(second, 9, 1, CUstream::null()));
+    assert_eq!(told(), [5, 9]);
+    let words = [1u32; 3];
+    let copy = gpu.api.cuMemcpyHtoD.unwrap();
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        copy(at, words.as_ptr().cast(), 12)
+    );
+    refused!(
+        CUDA_ERROR_INVALID_VALUE,
+        fill(second, 1, 2, CUstream::null())
+    );
+    assert_eq!(told(), [5, 9]);
+    gpu.free(out);
+    let write = gpu.function(module, "write");
+    assert_eq!(
+        gpu.launch(write, 1, 1, CUstream::null(), &[at.0]),
+        CUresult::CUDA_SUCCESS
+    );
+    refused!(
+        CUDA_ERROR_ILLEGAL_ADDRESS,
+        (gpu.api.cuStreamSynchronize)(CUstream::null())
+    );
+}
+
 #[test]
 fn functions_are_found_by_name_while_their_module_is_loaded() {
     let gpu = Gpu::new(1);

@@ -52,6 +52,7 @@ pub fn with_library(command: &mut Command) -> &mut Command {
         .env("LD_LIBRARY_PATH", path)
         .env("CUDA_EMU", "1")
         .env("CUDA_EMU_DEVICES", "2")
+        .env_remove("CUDA_VISIBLE_DEVICES")
         .env_remove("CUDA_EMU_PROFILE")
         .env_remove("CUDA_EMU_LOG")
 }

@@ -50,7 +50,7 @@ fn without_the_variable_there_is_no_device_and_the_reason_is_told() {
         run(with_library(Command::new(program()).arg("init")).env("CUDA_EMU_DEVICES", "17"));
     assert_eq!(out, "cuInit: 100 CUDA_ERROR_NO_DEVICE\n");
     assert!(
-        err.contains("a machine of 17 devices was asked for: 1 to 16 are possible"),
+        err.contains("CUDA_EMU_DEVICES=17: a number from 1 to 16 is wanted"),
         "{err}"
     );
 }
@@ -64,6 +64,31 @@ fn a_profile_is_chosen_by_variable() {
         out.ends_with("2 devices, EMULATED RTX PRO 6000 (sm120-pcie)\n"),
         "{out}"
     );
+}
+
+#[test]
+fn devices_are_seen_in_the_order_of_the_list() {
+    let at = |list: Option<&str>| {
+        let mut command = Command::new(program());
+        let command = with_library(command.arg("order"));
+        if let Some(list) = list {
+            command.env("CUDA_VISIBLE_DEVICES", list);
+        }
+        let (status, out, err) = run(command);
+        assert!(status.success(), "{list:?}: {status}\n{out}\n{err}");
+        out
+    };
+    let first = "0000:01:00.0, UUID ends with 0\n";
+    let second = "0000:02:00.0, UUID ends with 1\n";
+    assert_eq!(at(None), format!("{first}{second}"));
+    assert_eq!(at(Some("1,0")), format!("{second}{first}"));
+    assert_eq!(at(Some("1")), second);
+    let mut command = Command::new(program());
+    let none = with_library(command.arg("init")).env("CUDA_VISIBLE_DEVICES", "2,0");
+    let (_, out, err) = run(none);
+    assert_eq!(out, "cuInit: 100 CUDA_ERROR_NO_DEVICE\n");
+    let told = "CUDA_VISIBLE_DEVICES=2,0 shows no device of 2";
+    assert!(err.contains(told), "{err}");
 }
 
 #[test]

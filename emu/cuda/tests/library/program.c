@@ -14,6 +14,8 @@ int cuDriverGetVersion(int *version);
 int cuGetErrorName(int error, const char **name);
 int cuDeviceGetCount(int *count);
 int cuDeviceGetName(char *name, int len, int device);
+int cuDeviceGetPCIBusId(char *name, int len, int device);
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device);
 int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuCtxSetCurrent(void *context);
 int cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
@@ -58,6 +60,20 @@ static void devices(void)
     must(cuDeviceGetCount(&count));
     must(cuDeviceGetName(name, sizeof name, 0));
     printf("%d devices, %s\n", count, name);
+}
+
+static void order(void)
+{
+    int count = 0;
+    must(cuInit(0));
+    must(cuDeviceGetCount(&count));
+    for (int device = 0; device < count; device++) {
+        char bus[16];
+        unsigned char uuid[16];
+        must(cuDeviceGetPCIBusId(bus, sizeof bus, device));
+        must(cuDeviceGetUuid_v2(uuid, device));
+        printf("%s, UUID ends with %d\n", bus, uuid[15]);
+    }
 }
 
 static void init(void)
@@ -162,7 +178,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*part)(void);
-    } parts[] = { { "devices", devices }, { "init", init }, { "fork", forked }, { "fork-first", fork_first },
+    } parts[] = { { "devices", devices }, { "order", order }, { "init", init }, { "fork", forked }, { "fork-first", fork_first },
                   { "spin", spinning }, { "end", end }, { "close", closed } };
     for (size_t i = 0; argc == 2 && i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(argv[1], parts[i].name) == 0) {

@@ -19,7 +19,7 @@ pub(crate) fn advance_early(draft: &mut Draft<'_>) -> Result<usize> {
     let exchanges = local(
         draft,
         Opcode::Atom,
-        &[Modifier::Exch],
+        &[Modifier::Max],
         offset_of!(LocalBlock, epoch),
     );
     let exchange = only(&exchanges, "advance of the epoch")?;
@@ -41,7 +41,7 @@ pub(crate) fn advance_early(draft: &mut Draft<'_>) -> Result<usize> {
 	setp.eq.u32 mutant_first, mutant_cta, 0;
 	ld.param.u64 mutant_local, [{block}+{local}];
 	add.s64 mutant_epoch, {epoch}, 1;
-	@mutant_first atom.exch.relaxed.gpu.global.b64 mutant_epoch, [mutant_local+{word}], mutant_epoch;
+	@mutant_first atom.max.relaxed.gpu.global.u64 mutant_epoch, [mutant_local+{word}], mutant_epoch;
 	}}"
         ),
     );

@@ -7,16 +7,16 @@ use slabfence_sys::CUdevice;
 use crate::code::Code;
 use crate::ffi::pointer::{put, put_text, text};
 
-fn bus_id(device: u32) -> String {
-    format!("0000:{:02X}:00.0", 1 + device)
+fn bus_id(board: u32) -> String {
+    format!("0000:{:02X}:00.0", 1 + board)
 }
 
 functions! {
     fn cuDeviceGetPCIBusId(call, name: *mut c_char, len: c_int, device: CUdevice) {
         let (state, _) = call.split();
-        let device = state.device(device.0)?;
+        let board = state.memory.board(state.device(device.0)?);
         let room = usize::try_from(len).map_err(|_| Code::INVALID_VALUE)?;
-        put_text(name, room, &bus_id(device)).map(drop)
+        put_text(name, room, &bus_id(board)).map(drop)
     }
 
     fn cuDeviceGetByPCIBusId(call, device: *mut CUdevice, name: *const c_char) {
@@ -24,7 +24,7 @@ functions! {
         state.ready()?;
         let asked = text(name)?;
         let mut all = 0..state.devices.len() as u32;
-        let found = all.find(|&device| bus_id(device).eq_ignore_ascii_case(&asked));
+        let found = all.find(|&device| bus_id(state.memory.board(device)).eq_ignore_ascii_case(&asked));
         put(device, CUdevice(found.ok_or(Code::INVALID_DEVICE)? as c_int))
     }
 

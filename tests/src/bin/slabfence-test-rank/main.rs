@@ -2,6 +2,7 @@
 //! and last whether anything is left.
 
 mod attempts;
+mod exchange;
 mod forked;
 mod gate;
 mod part;
@@ -13,7 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use slabfence::group::{Rank, UnixBootstrap};
-use slabfence_emu::{Live, Machine, Profile};
+use slabfence_emu::{Live, Machine};
+use slabfence_tests::drivers::posing;
 use slabfence_tests::processes::memory_of;
 
 use part::Part;
@@ -27,8 +29,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let part = Part::read(std::env::args().skip(1))?;
-    let profile = Profile::named("h200-nvlink").ok_or("no profile")?;
-    let machine = Machine::new(profile, part.world)?;
+    let machine = Machine::seeing(posing(part.driver), &part.devices())?;
     if part.name == "never" {
         stand::until_told()?;
     }

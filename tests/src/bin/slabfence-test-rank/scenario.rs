@@ -14,6 +14,7 @@ use slabfence_emu::Machine;
 use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
+use super::exchange;
 use super::forked;
 use super::gate::{self, Gated};
 use super::part::Part;
@@ -29,7 +30,7 @@ unsafe extern "C" {
 }
 
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
-    let driver = Driver::from_api(gate::gated(machine.api()?))?;
+    let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
     if part.name == "subgroups" {
         return subgroups::run(part, bootstrap, &driver);
     }
@@ -63,10 +64,13 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         _ => {}
     }
     let member = Member {
-        device: Device::open(&driver, part.rank)?,
+        device: Device::open(&driver, part.ordinal()?)?,
         group: group(&bootstrap)?,
         bootstrap,
     };
+    if part.name == "exchange" {
+        return exchange::run(part, &member);
+    }
     let contract = contract(part, part.world);
     let (pool, channel) = match member.channel(&contract, "decode") {
         Err(Error::Retained { cause, ticket, .. }) if part.name == "die-in-setup" => {

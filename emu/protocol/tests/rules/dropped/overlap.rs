@@ -1,6 +1,6 @@
 //! What tells calls that run at once.
 
-use slabfence_emu_protocol::Kind::{FalseReport, Hang, Silent};
+use slabfence_emu_protocol::Kind::{EpochFell, FalseReport, Hang, Silent};
 use slabfence_emu_protocol::Transport::{Packet, Push};
 use slabfence_emu_protocol::{Grain, Guard, Operation, Rules, Scenario, TicketSum};
 
@@ -140,4 +140,15 @@ fn an_overlap_is_reported_before_the_entry_lines_are_polled() {
     };
     let scenario = replays(narrow(Push).one_way(1, 0), 1, 2).coarse(Grain::Cta);
     check(both("three replays", late, scenario, Hang, 48).into());
+}
+
+/// A call that others have overtaken twice arrives with an epoch that is long over.
+#[test]
+fn the_epoch_never_falls() {
+    let falls = Rules {
+        epoch_rises: false,
+        ..ALL()
+    };
+    let scenario = replays(narrow(Push).one_way(1, 0), 1, 2).coarse(Grain::Cta);
+    check(both("overtaken", falls, scenario, EpochFell, 26).into());
 }
