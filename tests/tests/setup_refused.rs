@@ -1,7 +1,7 @@
 //! Ranks whose arguments or devices differ: the creation is refused on all of them, with the difference, and before any has
 //! allocated anything.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use slabfence::Error;
@@ -164,12 +164,13 @@ fn a_field_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocat
     );
 }
 
-static ATTRIBUTE: OnceLock<pfn::cuDeviceGetAttribute> = OnceLock::new();
+/// That of the machine at hand: each has functions of its own.
+static ATTRIBUTE: Mutex<Option<pfn::cuDeviceGetAttribute>> = Mutex::new(None);
 
 /// Tells of seven multiprocessors, as a MIG instance has.
 #[allow(unsafe_code, reason = "stands in for an entry of the driver")]
 unsafe extern "C" fn few(value: *mut i32, of: CUdevice_attribute, device: CUdevice) -> CUresult {
-    let Some(original) = ATTRIBUTE.get() else {
+    let Some(original) = ATTRIBUTE.lock().ok().and_then(|original| *original) else {
         return CUresult::CUDA_ERROR_UNKNOWN;
     };
     // SAFETY: the caller's arguments, by the caller's word.
@@ -186,7 +187,7 @@ fn a_rank_with_a_smaller_device_is_refused_on_all_before_anything_is_allocated()
     for small in 0..WORLD {
         let change = |rank, mut api: Api| {
             if rank == small {
-                ATTRIBUTE.get_or_init(|| api.cuDeviceGetAttribute);
+                *ATTRIBUTE.lock().unwrap() = Some(api.cuDeviceGetAttribute);
                 api.cuDeviceGetAttribute = few;
             }
             api
