@@ -4,6 +4,8 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
+pub(crate) const DIGEST: &str = "32dbae001e23285deeaeb7be84616a88d044c7981c819672a458f6bff78b5bbe";
+
 pub(crate) const IMAGES: &[Image] = &[
     Image {
         name: "attention",

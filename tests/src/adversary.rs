@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::mem;
+use std::panic;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,14 +46,16 @@ impl Bootstrap for Adversary {
         match fails {
             Some(When::Before) => return lost(),
             Some(When::Late) => thread::sleep(LATE),
+            Some(When::Panics) => panic::resume_unwind(Box::new("the host's bug")),
             _ => {}
         }
         let mut parts = self.inner.all_gather(bytes, deadline)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = mem::replace(&mut *last, parts.clone());
         // What a neighbour has sent.
-        let theirs = (self.inner.rank().index() + 1) % parts.len();
-        let theirs = &mut parts[theirs];
+        let next = (self.inner.rank().index() + 1) % parts.len();
+        let beyond = (next + 1) % parts.len();
+        let theirs = &mut parts[next];
         match fails {
             Some(When::After) => return lost(),
             Some(When::Truncated) => theirs.truncate(theirs.len() / 2),
@@ -61,6 +64,9 @@ impl Bootstrap for Adversary {
                 theirs[at] ^= 1;
             }
             Some(When::Repeated) => parts = before,
+            // Of two others, if there are two.
+            Some(When::Swapped) => parts.swap(next, beyond),
+            Some(When::Short) => drop(parts.pop()),
             _ => {}
         }
         Ok(parts)

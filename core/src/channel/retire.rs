@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::driver;
 use crate::error::{Error, Result};
+use crate::group::Ended;
 
 use super::pool::{Pool, settle};
 use super::prepare::{check_names, compare_names, names_message};
@@ -60,25 +61,13 @@ enum Begun {
 }
 
 fn begin(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Begun> {
-    let known = |error| match error {
-        error @ Error::Setup { .. } => Ok(Begun::Refused(error)),
-        // Somebody may have gone on.
-        error => Err(error),
-    };
     match steps(shared, names) {
         Ok(names) => Ok(Begun::Ready(names)),
-        Err(Error::Setup {
-            phase: HELD,
-            failures,
-        }) => Ok(Begun::Refused(Error::Busy {
-            operation: OPERATION,
-            holders: failures,
-        })),
-        Err(error) => known(error),
+        Err(error @ (Error::Setup { .. } | Error::Busy { .. })) => Ok(Begun::Refused(error)),
+        // Somebody may have gone on.
+        Err(error) => Err(error),
     }
 }
-
-const HELD: &str = "retire: held";
 
 fn steps(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let group = &shared.group;
@@ -101,7 +90,16 @@ fn steps(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
     let messages = group.share_ref("retire: names", message)?;
     settle("retire: names", compare_names(&messages))?;
     let wanted: Vec<String> = wanted?.into_iter().collect();
-    group.agree(HELD, let_go(shared, &wanted))?;
+    let free = let_go(shared, &wanted);
+    let agreed = group.conclude("retire: held", &free);
+    agreed.map_err(|ended| match ended {
+        Ended::Failed(Error::Setup { failures, .. }) => Error::Busy {
+            operation: OPERATION,
+            holders: failures,
+        },
+        // Ranks in other steps hold nothing.
+        ended => ended.into(),
+    })?;
     Ok(wanted)
 }
 

@@ -15,6 +15,12 @@ pub enum When {
     Garbled,
     /// It gives what it gave the last time.
     Repeated,
+    /// Two parts of what it gives are in each other's place.
+    Swapped,
+    /// A part of what it gives is not there.
+    Short,
+    /// It panics, and does nothing.
+    Panics,
 }
 
 /// The one entry that is none of the driver: an exchange with the other ranks.
@@ -51,6 +57,9 @@ impl Effect {
                 When::Truncated,
                 When::Garbled,
                 When::Repeated,
+                When::Swapped,
+                When::Short,
+                When::Panics,
             ],
         }
     }
