@@ -73,6 +73,52 @@ fn the_contract_bounds_the_number_of_channels() {
     });
 }
 
+/// What a machine has of each while every one of so many channels has just been used.
+fn live_with(channels: u32) -> Live {
+    let (machine, driver) = machine(2);
+    let contract = Contract {
+        max_channels: channels,
+        ..contract()
+    };
+    let live = on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract).unwrap();
+        let names: Vec<String> = (0..channels).map(|n| format!("decode.{n}")).collect();
+        pool.prepare(&names).unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 8).unwrap();
+        for (round, name) in (0..).zip(&names) {
+            gather.fill(member.rank(), round).unwrap();
+            let channel = pool.channel(name).unwrap();
+            gather.enqueue(&channel, &stream).unwrap();
+            stream.synchronize().unwrap();
+            assert!(gather.output().unwrap() == gather.expected(round), "{name}");
+        }
+        let step = |name: &'static str| member.group.verdict(name, &Ok(())).unwrap();
+        step("all channels used");
+        let live = machine.live();
+        step("all counted");
+        pool.close().unwrap();
+        live
+    });
+    live[0]
+}
+
+#[test]
+fn sixty_four_channels_in_use_share_the_allocations_and_mappings_of_one() {
+    let one = live_with(1);
+    let many = live_with(64);
+    // Four kinds of memory on each of two ranks.
+    assert_eq!((one.physical, one.mappings, one.reservations), (8, 8, 8));
+    // Each channel's ranges are announced to a checker, and cost nothing else.
+    assert_eq!(
+        Live {
+            announced: one.announced,
+            ..many
+        },
+        one
+    );
+}
+
 #[test]
 fn a_closed_pool_refuses_everything_and_closes_again() {
     let (machine, driver) = machine(2);
