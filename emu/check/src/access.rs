@@ -28,6 +28,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) site: u32,
     /// Whether the lanes' access is taken for one.
     pub(crate) broadcast: bool,
+    /// Whether a lane has learnt something by it.
+    pub(crate) learnt: bool,
 }
 
 /// Memory that one lane accesses.
@@ -154,9 +156,10 @@ impl Scene<'_> {
         self.after();
     }
 
-    /// The slot's time passes at each release, so that what comes after is not taken for published.
+    /// The slot's time passes at each release, so that what comes after is not taken for published, and where a lane
+    /// learns something, so that what it does from then on differs from what it did before.
     fn after(&mut self) {
-        if self.releases().is_some() {
+        if self.releases().is_some() || self.learnt {
             self.warp.time += 1;
         }
     }

@@ -41,6 +41,7 @@ impl Hook for Checker {
             pc: at.pc,
             site,
             broadcast: false,
+            learnt: false,
         };
         match access.space {
             Space::Shared => scene.shared(&mut block.shared),
