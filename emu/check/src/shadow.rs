@@ -127,7 +127,7 @@ impl Cell {
             }
             Readers::Many(all) => {
                 // Who polls was here before, and has learnt nothing since: only the order of those who came changes.
-                if let Some(at) = all.iter().rposition(|old| *old == by.stamp) {
+                if let Some(at) = all.iter().position(|old| *old == by.stamp) {
                     all[at..].rotate_left(1);
                     return;
                 }

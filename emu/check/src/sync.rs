@@ -40,7 +40,7 @@ impl Hook for Checker {
             access,
             pc: at.pc,
             site,
-            broadcast: false,
+            joint: false,
             learnt: false,
         };
         match access.space {
