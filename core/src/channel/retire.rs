@@ -105,12 +105,6 @@ enum Begun {
     Ready(Vec<String>),
 }
 
-<<<<<<< HEAD
-fn begin(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Begun> {
-    match steps(shared, names) {
-        Ok(names) => Ok(Begun::Ready(names)),
-        Err(error @ (Error::Setup { .. } | Error::Busy { .. })) => Ok(Begun::Refused(error)),
-=======
 fn begin(
     shared: &Shared,
     call: Call,
@@ -118,28 +112,17 @@ fn begin(
 ) -> Result<Begun> {
     match steps(shared, call, choose) {
         Ok(names) => Ok(Begun::Ready(names)),
-        Err(Error::Setup { phase, failures }) if phase == call.held => {
-            Ok(Begun::Refused(Error::Busy {
-                operation: call.steps.operation,
-                holders: failures,
-            }))
-        }
-        Err(error @ Error::Setup { .. }) => Ok(Begun::Refused(error)),
->>>>>>> faults5
+        Err(error @ (Error::Setup { .. } | Error::Busy { .. })) => Ok(Begun::Refused(error)),
         // Somebody may have gone on.
         Err(error) => Err(error),
     }
 }
 
-<<<<<<< HEAD
-fn steps(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
-=======
 fn steps(
     shared: &Shared,
     call: Call,
     choose: impl FnOnce(&State) -> Result<BTreeSet<String>, String>,
 ) -> Result<Vec<String>> {
->>>>>>> faults5
     let group = &shared.group;
     let operation = call.steps.operation;
     group.agree(call.drain, shared.drain())?;
@@ -152,20 +135,16 @@ fn steps(
     let messages = group.share_ref(call.names, message)?;
     settle(call.names, compare_names(&messages))?;
     let wanted: Vec<String> = wanted?.into_iter().collect();
-<<<<<<< HEAD
-    let free = let_go(shared, &wanted);
-    let agreed = group.conclude("retire: held", &free);
+    let free = let_go(shared, operation, &wanted);
+    let agreed = group.conclude(call.held, &free);
     agreed.map_err(|ended| match ended {
         Ended::Failed(Error::Setup { failures, .. }) => Error::Busy {
-            operation: OPERATION,
+            operation,
             holders: failures,
         },
         // Ranks in other steps hold nothing.
         ended => ended.into(),
     })?;
-=======
-    group.agree(call.held, let_go(shared, operation, &wanted))?;
->>>>>>> faults5
     Ok(wanted)
 }
 
