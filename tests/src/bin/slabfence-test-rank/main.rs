@@ -3,11 +3,14 @@
 
 mod attempts;
 mod exchange;
+mod exits;
 mod forked;
 mod gate;
 mod part;
+mod replayed;
 mod scenario;
 mod stand;
+mod stopped;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
