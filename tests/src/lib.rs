@@ -6,6 +6,7 @@ pub mod arithmetic;
 pub mod callers;
 pub mod captured;
 pub mod drivers;
+pub mod events;
 pub mod exchange;
 pub mod exhaust;
 pub mod graphs;

@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// No scenario takes nearly as long; one that does hangs.
 const HANG: Duration = Duration::from_secs(300);
 /// What a rank prints when it stands where the scenario wants it.
@@ -168,6 +170,29 @@ impl Ranks {
         process.child.kill().expect("the child is ours");
         process.child.wait().expect("the child is ours");
         process.killed = true;
+    }
+
+    /// Whether process `index` is stopped (SIGSTOP).
+    ///
+    /// # Panics
+    ///
+    /// When that cannot be read.
+    pub fn is_stopped(&self, index: usize) -> bool {
+        let stat = format!("/proc/{}/stat", self.processes[index].child.id());
+        let stat = fs::read_to_string(stat).expect("a process of this user");
+        // Number, name in brackets, state.
+        let state = stat.rsplit(") ").next().expect("a state");
+        state.starts_with('T')
+    }
+
+    /// Continues process `index` (SIGCONT).
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be continued.
+    pub fn resume(&self, index: usize) {
+        let pid = Pid::from_child(&self.processes[index].child);
+        kill_process(pid, Signal::CONT).expect("the child is ours");
     }
 
     /// Numbers of the memory files that process `index` holds or maps.

@@ -254,6 +254,11 @@ impl GuardedMapping {
         &self.device
     }
 
+    /// Whether it is certainly mapped.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.mapped == Held::Yes
+    }
+
     /// First mapped address.
     pub(crate) fn base(&self) -> u64 {
         self.base

@@ -3,12 +3,15 @@
 
 mod attempts;
 mod exchange;
+mod exits;
 mod forked;
 mod gate;
 mod part;
+mod replayed;
 mod scenario;
 mod stand;
 mod subgroups;
+mod stopped;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use slabfence::Error;
@@ -15,11 +15,14 @@ use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::exchange;
+use super::exits;
 use super::forked;
 use super::gate::{self, Gated};
 use super::part::Part;
+use super::replayed;
 use super::stand::{self, Standing};
 use super::subgroups;
+use super::stopped;
 use super::{Outcome, PATIENCE};
 
 /// Rounds of an undisturbed run.
@@ -68,8 +71,12 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         group: group(&bootstrap)?,
         bootstrap,
     };
-    if part.name == "exchange" {
-        return exchange::run(part, &member);
+    match part.name.as_str() {
+        "exchange" => return exchange::run(part, &member),
+        "replayed" => return replayed::run(part, &member),
+        "stopped" => return stopped::run(part, &member),
+        "exits" => return exits::run(part, &member),
+        _ => {}
     }
     let contract = contract(part, part.world);
     let (pool, channel) = match member.channel(&contract, "decode") {
@@ -177,6 +184,7 @@ fn bereaved(
         stand::until_killed();
     }
     stand::until_told()?;
+    let mut begin = Instant::now();
     gather.enqueue(channel, stream)?;
     stream.synchronize()?;
     if channel.fault()?.is_none() {
@@ -184,11 +192,16 @@ fn bereaved(
         if part.name != "die-in-operation" || gather.output()? != gather.expected(1) {
             return Err("no fault".into());
         }
+        begin = Instant::now();
         gather.enqueue(channel, stream)?;
         stream.synchronize()?;
     }
+    let after = begin.elapsed().as_millis();
     let fault = channel.fault()?.ok_or("no fault")?;
-    println!("fault: late rank {:?}, {:?}", fault.late_rank, fault.cause);
+    println!(
+        "fault: late rank {:?}, {:?}, after {after} ms",
+        fault.late_rank, fault.cause
+    );
     println!(
         "reset: {}",
         pool.reset().expect_err("a dead rank resets nothing")
