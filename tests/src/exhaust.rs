@@ -128,6 +128,7 @@ fn leak(point: Option<Point>) -> Live {
             "cuMemFree" => live.allocations = 1,
             "cuMemFreeHost" => live.host_allocations = 1,
             "cuMemRelease" => live.physical = 1,
+            "cuMemAddressFree" => live.reservations = 1,
             "cuStreamDestroy" => live.streams = 1,
             "cuModuleUnload" => live.modules = 1,
             other => panic!("what does a failed {other} leave?"),
