@@ -2,6 +2,7 @@
 //! and last whether anything is left.
 
 mod attempts;
+mod cycles;
 mod exchange;
 mod forked;
 mod gate;
@@ -28,7 +29,11 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let part = Part::read(std::env::args().skip(1))?;
-    let machine = Machine::seeing(posing(part.driver), &part.devices())?;
+    let mut profile = posing(part.driver);
+    if part.makes_many_pools() {
+        profile.granularity = 1 << 16;
+    }
+    let machine = Machine::seeing(profile, &part.devices())?;
     if part.name == "never" {
         stand::until_told()?;
     }

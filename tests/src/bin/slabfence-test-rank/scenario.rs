@@ -14,6 +14,7 @@ use slabfence_emu::Machine;
 use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
+use super::cycles;
 use super::exchange;
 use super::forked;
 use super::gate::{self, Gated};
@@ -63,8 +64,10 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         group: group(&bootstrap)?,
         bootstrap,
     };
-    if part.name == "exchange" {
-        return exchange::run(part, &member);
+    match part.name.as_str() {
+        "exchange" => return exchange::run(part, &member),
+        "cycles" => return cycles::run(part, &member, machine),
+        _ => {}
     }
     let contract = contract(part);
     let (pool, channel) = match member.channel(&contract, "decode") {
@@ -137,7 +140,7 @@ fn fill_up() -> Outcome {
     Ok(setrlimit(Resource::Fsize, none)?)
 }
 
-fn round(
+pub fn round(
     member: &Member,
     contract: &Contract,
     channel: &Channel,
