@@ -1,17 +1,6 @@
 //! Every driver call and every exchange of a close failed: every rank can close after it, and nothing is left.
 
-use slabfence_tests::exhaust::{Seat, every_call};
-use slabfence_tests::injection::Point;
-
-fn close(seat: &Seat<'_>, point: Option<Point>) {
-    let pool = seat.member.pool(&seat.contract).expect("a pool");
-    pool.prepare(&["decode"]).expect("a channel");
-    seat.operate(&pool, "decode");
-    let closed = seat.step("close", || pool.close());
-    if !seat.settle(point, &closed) {
-        seat.close(point, &pool);
-    }
-}
+use slabfence_tests::exhaust::{close, every_call, pairs_of_calls};
 
 fn every_point_of_a_close(world: u32, first_seat: usize) {
     let injected = every_call(
@@ -31,4 +20,10 @@ fn what_fails_anywhere_in_a_close_by_2_ranks_leaves_a_pool_that_closes() {
 #[test]
 fn what_fails_anywhere_in_a_close_by_3_ranks_leaves_a_pool_that_closes() {
     every_point_of_a_close(3, 2);
+}
+
+#[test]
+fn two_faults_in_a_close_leave_a_pool_that_closes() {
+    let (pairs, both) = pairs_of_calls(5, 3, |_| (), |seat, (), point| close(seat, point));
+    println!("close by 2 ranks: {pairs} pairs, both failed in {both}");
 }

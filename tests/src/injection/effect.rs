@@ -17,6 +17,18 @@ pub enum When {
     Repeated,
 }
 
+impl When {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Before,
+        Self::After,
+        Self::Late,
+        Self::Truncated,
+        Self::Garbled,
+        Self::Repeated,
+    ];
+}
+
 /// The one entry that is none of the driver: an exchange with the other ranks.
 pub const EXCHANGE: &str = "all_gather";
 

@@ -13,9 +13,8 @@ use slabfence::sys::{Api, CUresult, SYMBOLS};
 
 pub use effect::{EXCHANGE, Effect, When};
 
-/// Ranks of one process whose calls are watched at the same time: those of a test with two and of one with three, or of
-/// three with two.
-pub const SEATS: usize = 6;
+/// Ranks of one process whose calls are watched at the same time: those of two tests with two and of one with three.
+pub const SEATS: usize = 7;
 
 /// One call of one rank that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +41,39 @@ impl fmt::Display for Point {
             when,
         } = self;
         write!(f, "rank {rank}, {step}, {entry} {nth}, {when:?}")
+    }
+}
+
+impl Point {
+    /// The point for another process, where the step is one of these.
+    ///
+    /// # Panics
+    ///
+    /// When it is not.
+    pub fn write(&self, steps: &[&'static str]) -> String {
+        let step = steps.iter().position(|step| *step == self.step);
+        let when = When::ALL.iter().position(|when| *when == self.when);
+        let (step, when) = (step.expect("a step"), when.expect("a moment"));
+        format!("{} {step} {} {} {when}", self.rank, self.entry, self.nth)
+    }
+
+    /// What [`write`](Self::write) has written.
+    pub fn read(words: &str, steps: &[&'static str]) -> Option<Self> {
+        let words: Vec<&str> = words.split(' ').collect();
+        let &[rank, step, entry, nth, when] = &words[..] else {
+            return None;
+        };
+        let mut entries = SYMBOLS.iter().map(|symbol| symbol.entry);
+        Some(Self {
+            rank: rank.parse().ok()?,
+            step: steps.get(step.parse::<usize>().ok()?)?,
+            entry: match entry == EXCHANGE {
+                true => EXCHANGE,
+                false => entries.find(|known| *known == entry)?,
+            },
+            nth: nth.parse().ok()?,
+            when: *When::ALL.get(when.parse::<usize>().ok()?)?,
+        })
     }
 }
 
@@ -234,6 +266,7 @@ pub fn watched(mut api: Api, seat: usize) -> Api {
         3 => watch::<3>(&mut api),
         4 => watch::<4>(&mut api),
         5 => watch::<5>(&mut api),
+        6 => watch::<6>(&mut api),
         _ => panic!("there are {SEATS} seats"),
     }
     api

@@ -6,6 +6,7 @@ mod cycles;
 mod exchange;
 mod forked;
 mod gate;
+mod inject;
 mod part;
 mod scenario;
 mod stand;

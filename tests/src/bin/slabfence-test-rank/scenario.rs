@@ -18,6 +18,7 @@ use super::cycles;
 use super::exchange;
 use super::forked;
 use super::gate::{self, Gated};
+use super::inject;
 use super::part::Part;
 use super::stand::{self, Standing};
 use super::{Outcome, PATIENCE};
@@ -30,6 +31,9 @@ unsafe extern "C" {
 }
 
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
+    if part.name == "inject" {
+        return inject::run(part, bootstrap, machine);
+    }
     let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
     let mut bootstrap: Arc<dyn Bootstrap> = Arc::new(bootstrap);
     let group = |bootstrap: &Arc<dyn Bootstrap>| -> slabfence::Result<Group> {
