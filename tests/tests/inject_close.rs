@@ -1,6 +1,6 @@
 //! Every driver call and every exchange of a close failed: every rank can close after it, and nothing is left.
 
-use slabfence_tests::exhaust::{close, every_call, pairs_of_calls};
+use slabfence_tests::exhaust::{close, every_call};
 
 fn every_point_of_a_close(world: u32, first_seat: usize) {
     let injected = every_call(
@@ -20,10 +20,4 @@ fn what_fails_anywhere_in_a_close_by_2_ranks_leaves_a_pool_that_closes() {
 #[test]
 fn what_fails_anywhere_in_a_close_by_3_ranks_leaves_a_pool_that_closes() {
     every_point_of_a_close(3, 2);
-}
-
-#[test]
-fn two_faults_in_a_close_leave_a_pool_that_closes() {
-    let (pairs, both) = pairs_of_calls(5, 3, |_| (), |seat, (), point| close(seat, point));
-    println!("close by 2 ranks: {pairs} pairs, both failed in {both}");
 }

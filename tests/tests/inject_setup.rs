@@ -1,7 +1,7 @@
 //! Every driver call and every exchange of a pool's creation failed: no rank has a pool, nothing is left, and the next
 //! creation on the same group succeeds.
 
-use slabfence_tests::exhaust::{create, every_call, pairs_of_calls};
+use slabfence_tests::exhaust::{create, every_call};
 
 fn every_point_of_a_creation(world: u32, first_seat: usize) {
     let injected = every_call(
@@ -21,10 +21,4 @@ fn what_fails_anywhere_in_a_creation_by_2_ranks_fails_it_and_the_next_one_succee
 #[test]
 fn what_fails_anywhere_in_a_creation_by_3_ranks_fails_it_and_the_next_one_succeeds() {
     every_point_of_a_creation(3, 2);
-}
-
-#[test]
-fn two_faults_in_a_creation_one_of_them_in_its_roll_back_leave_nothing_that_cannot_be_given_back() {
-    let (pairs, both) = pairs_of_calls(5, 23, |_| (), |seat, (), point| create(seat, point));
-    println!("creation by 2 ranks: {pairs} pairs, both failed in {both}");
 }

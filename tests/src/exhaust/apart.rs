@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -86,6 +87,7 @@ pub fn every_call_apart<S: Send>(
         contract: contract(world),
         meeting: Arc::clone(&place.meeting),
         ledger,
+        faults: AtomicUsize::default(),
     };
     let now = || machine.live();
     let mut lives = Lives::begin(&seat, make(&seat), &round, &now, false);

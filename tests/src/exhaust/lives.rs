@@ -1,5 +1,6 @@
 //! One round after another, each with other failures, and what each leaves.
 
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
@@ -102,6 +103,7 @@ impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R
         let mine: Vec<Point> = mine.copied().collect();
         assert!(mine.len() < 2, "one of each rank");
         seat.ledger.arm(&mine);
+        seat.faults.store(points.len(), Ordering::Relaxed);
         let exchange = points.iter().find(|point| point.entry == EXCHANGE);
         let begin = Instant::now();
         self.live(exchange.or(points.first()).copied(), points);

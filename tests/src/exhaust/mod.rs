@@ -7,6 +7,7 @@ mod together;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use slabfence::channel::{Contract, Pool};
@@ -43,6 +44,8 @@ pub struct Seat<'a> {
     pub contract: Contract,
     meeting: Arc<dyn Bootstrap>,
     ledger: &'static Ledger,
+    /// How many calls fail in the round.
+    faults: AtomicUsize,
 }
 
 impl fmt::Debug for Seat<'_> {
@@ -109,7 +112,13 @@ impl Seat<'_> {
             Err(error) => error.to_string(),
         };
         let said = self.meet(&own);
-        let alike = said.iter().all(|words| *words == own);
+        // With a second fault a rank may have more to say: what only it has left.
+        let alike = said
+            .iter()
+            .all(|words| match self.faults.load(Ordering::Relaxed) {
+                0 | 1 => *words == own,
+                _ => words.is_empty() == own.is_empty(),
+            });
         assert!(exchange || alike, "{said:?}");
         said.iter().all(String::is_empty)
     }

@@ -1,5 +1,6 @@
 //! Ranks that are threads of one process.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -117,6 +118,7 @@ fn in_a_world<T: Send>(
             contract: contract(world),
             meeting: Arc::new(meeting.take().expect("one rank each")),
             ledger: ledgers[rank],
+            faults: AtomicUsize::default(),
         };
         body(&seat, &machine, &ledgers)
     });

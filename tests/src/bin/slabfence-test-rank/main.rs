@@ -3,10 +3,12 @@
 
 mod attempts;
 mod cycles;
+mod ending;
 mod exchange;
 mod forked;
 mod gate;
 mod inject;
+mod leave;
 mod part;
 mod scenario;
 mod stand;
@@ -55,6 +57,9 @@ fn main() -> Outcome {
         },
     }
     slabfence::driver::drop_released();
+    if !machine.faults().is_empty() {
+        println!("faults: {:?}", machine.faults());
+    }
     let files = memory_of(std::process::id()).ok_or("no /proc")?;
     match machine.live() {
         live if live == Live::default() && files.is_empty() => println!("nothing left"),

@@ -15,10 +15,12 @@ use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::cycles;
+use super::ending;
 use super::exchange;
 use super::forked;
 use super::gate::{self, Gated};
 use super::inject;
+use super::leave;
 use super::part::Part;
 use super::stand::{self, Standing};
 use super::{Outcome, PATIENCE};
@@ -71,6 +73,8 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     match part.name.as_str() {
         "exchange" => return exchange::run(part, &member),
         "cycles" => return cycles::run(part, &member, machine),
+        "end-exit" | "end-static" | "end-return" => return ending::run(part, member),
+        "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),
         _ => {}
     }
     let contract = contract(part);
