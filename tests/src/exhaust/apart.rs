@@ -14,7 +14,7 @@ use slabfence_emu::Machine;
 use super::lives::Lives;
 use super::{Injected, Seat, contract};
 use crate::adversary::Adversary;
-use crate::injection::{EXCHANGE, Ledger, Point, watched};
+use crate::injection::{Ledger, Point, watched};
 use crate::processes::memory_of;
 use crate::ranks::Member;
 
@@ -100,14 +100,12 @@ pub fn every_call_apart<S: Send>(
     for (owner, count) in counts.enumerate() {
         let count: usize = count;
         for at in 0..count {
-            let said = seat.meet(&match owner == rank as usize {
-                true => mine[at].write(steps),
-                false => String::new(),
-            });
+            let mine = mine.get(at).filter(|_| owner == rank as usize);
+            let said = seat.meet(&mine.map_or(String::new(), |point| point.write(steps)));
             let point = Point::read(&said[owner], steps).expect("a point");
             lives.fail(&[point]);
             points.push(point);
-            if owner == rank as usize && point.entry != EXCHANGE {
+            if mine.is_some() {
                 held.0 += leaked(point);
                 held.1 += leaked(point);
             }
