@@ -20,3 +20,4 @@ pub mod ranks;
 pub mod rounds;
 pub mod seams;
 pub mod shape;
+pub mod usage;

@@ -144,9 +144,18 @@ impl Ranks {
     ///
     /// When it does not come there.
     pub fn ready(&self, index: usize) {
+        assert_eq!(self.said(index), READY, "process {index}");
+    }
+
+    /// The next line that process `index` prints.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn said(&self, index: usize) -> String {
         let left = self.until.saturating_duration_since(Instant::now());
         let line = self.processes[index].lines.recv_timeout(left);
-        assert_eq!(line.as_deref(), Ok(READY), "process {index}");
+        line.unwrap_or_else(|error| panic!("process {index}: {error}"))
     }
 
     /// Lets process `index` go on from where it stands.

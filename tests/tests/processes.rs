@@ -68,6 +68,12 @@ fn subgroups_of_processes_that_share_a_folder_outlive_their_parent() {
     apart("subgroups", 4);
 }
 
+/// Each rank looks at its descriptors, threads, addresses and memory after 10 of them, and at the end.
+#[test]
+fn forty_set_ups_and_closes_leave_the_processes_as_they_were() {
+    undisturbed("cycles:40", 2);
+}
+
 #[test]
 fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);

@@ -14,15 +14,19 @@ use slabfence_emu::Machine;
 use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
+use super::cycles;
+use super::ending;
 use super::exchange;
 use super::exits;
 use super::forked;
 use super::gate::{self, Gated};
+use super::inject;
+use super::leave;
 use super::part::Part;
 use super::replayed;
 use super::stand::{self, Standing};
-use super::subgroups;
 use super::stopped;
+use super::subgroups;
 use super::{Outcome, PATIENCE};
 
 /// Rounds of an undisturbed run.
@@ -33,6 +37,9 @@ unsafe extern "C" {
 }
 
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
+    if part.name == "inject" {
+        return inject::run(part, bootstrap, machine);
+    }
     let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
     if part.name == "subgroups" {
         return subgroups::run(part, bootstrap, &driver);
@@ -76,6 +83,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "replayed" => return replayed::run(part, &member),
         "stopped" => return stopped::run(part, &member),
         "exits" => return exits::run(part, &member),
+        "cycles" => return cycles::run(part, &member, machine),
+        "end-exit" | "end-static" | "end-return" => return ending::run(part, member),
+        "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),
         _ => {}
     }
     let contract = contract(part, part.world);
@@ -149,7 +159,7 @@ fn fill_up() -> Outcome {
     Ok(setrlimit(Resource::Fsize, none)?)
 }
 
-fn round(
+pub fn round(
     member: &Member,
     contract: &Contract,
     channel: &Channel,
