@@ -294,9 +294,11 @@ struct alignas(8) ReduceParams {
     uint32_t row_packs; // 1704
     uint32_t row_threads_log2; // 1708
     uint32_t lse_base2; // 1712
-    uint32_t heads_reciprocal; // 1716
+    uint32_t reserved0; // 1716
+    uint32_t heads_reciprocal; // 1720
+    uint32_t reserved1; // 1724
 };
-static_assert(sizeof(ReduceParams) == 1720 && alignof(ReduceParams) == 8);
+static_assert(sizeof(ReduceParams) == 1728 && alignof(ReduceParams) == 8);
 static_assert(offsetof(ReduceParams, header) == 0 && sizeof(ReduceParams::header) == 1624);
 static_assert(offsetof(ReduceParams, input) == 1624 && sizeof(ReduceParams::input) == 8);
 static_assert(offsetof(ReduceParams, lse) == 1632 && sizeof(ReduceParams::lse) == 8);
@@ -312,7 +314,9 @@ static_assert(offsetof(ReduceParams, heads) == 1700 && sizeof(ReduceParams::head
 static_assert(offsetof(ReduceParams, row_packs) == 1704 && sizeof(ReduceParams::row_packs) == 4);
 static_assert(offsetof(ReduceParams, row_threads_log2) == 1708 && sizeof(ReduceParams::row_threads_log2) == 4);
 static_assert(offsetof(ReduceParams, lse_base2) == 1712 && sizeof(ReduceParams::lse_base2) == 4);
-static_assert(offsetof(ReduceParams, heads_reciprocal) == 1716 && sizeof(ReduceParams::heads_reciprocal) == 4);
+static_assert(offsetof(ReduceParams, reserved0) == 1716 && sizeof(ReduceParams::reserved0) == 4);
+static_assert(offsetof(ReduceParams, heads_reciprocal) == 1720 && sizeof(ReduceParams::heads_reciprocal) == 4);
+static_assert(offsetof(ReduceParams, reserved1) == 1724 && sizeof(ReduceParams::reserved1) == 4);
 
 /// Reference decode attention over one shard of keys. No collective. Strides in elements.
 struct alignas(8) AttentionParams {
@@ -507,7 +511,9 @@ extern "C" __device__ const uint32_t sf_layout_ReduceParams[] = {
     offsetof(sf::ReduceParams, row_packs),
     offsetof(sf::ReduceParams, row_threads_log2),
     offsetof(sf::ReduceParams, lse_base2),
+    offsetof(sf::ReduceParams, reserved0),
     offsetof(sf::ReduceParams, heads_reciprocal),
+    offsetof(sf::ReduceParams, reserved1),
 };
 extern "C" __device__ const uint32_t sf_layout_AttentionParams[] = {
     sizeof(sf::AttentionParams), alignof(sf::AttentionParams),

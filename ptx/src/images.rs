@@ -4,6 +4,8 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
+pub(crate) const DIGEST: &str = "f4e80ab275a52ccc8c5fcc407cdfe8003050dd406816687797fb9a56b3720ded";
+
 pub(crate) const IMAGES: &[Image] = &[
     Image {
         name: "attention",

@@ -14,6 +14,9 @@ mod images;
 /// Version of the parameter and memory layouts that every image was compiled with.
 pub const ABI: u32 = images::ABI;
 
+/// Hexadecimal SHA-256 of all images: builds with the same one have the same kernels, on every device.
+pub const DIGEST: &str = images::DIGEST;
+
 /// One kernel file in all its forms.
 #[derive(Clone, Copy)]
 pub struct Image {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::mem;
+use std::panic;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,14 +55,16 @@ impl Bootstrap for Adversary {
         match fails {
             Some(When::Before) => return lost(),
             Some(When::Late) => thread::sleep(LATE),
+            Some(When::Panics) => panic::resume_unwind(Box::new("the host's bug")),
             _ => {}
         }
         let mut parts = self.inner.all_gather(bytes, deadline)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = mem::replace(&mut *last, parts.clone());
         // What a neighbour has sent.
-        let theirs = (self.rank + 1) % parts.len();
-        let theirs = &mut parts[theirs];
+        let next = (self.rank + 1) % parts.len();
+        let beyond = (next + 1) % parts.len();
+        let theirs = &mut parts[next];
         match fails {
             Some(When::After) => return lost(),
             Some(When::Truncated) => theirs.truncate(theirs.len() / 2),
@@ -69,8 +73,15 @@ impl Bootstrap for Adversary {
                 theirs[at] ^= 1;
             }
             Some(When::Repeated) => parts = before,
+            // Of two others, if there are two.
+            Some(When::Swapped) => parts.swap(next, beyond),
+            Some(When::Short) => drop(parts.pop()),
             _ => {}
         }
         Ok(parts)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.inner.folder()
     }
 }

@@ -1,12 +1,17 @@
 //! Ranks that are late, and ranks that can wait for them.
 
 use core::ffi::c_void;
+use core::mem::offset_of;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use slabfence::driver::{Driver, Stream};
+use slabfence::channel::{Part, Pool};
+use slabfence::driver::{Driver, PinnedBuffer, Stream};
 use slabfence::group::{Bootstrap, ThreadBootstrap};
+use slabfence::layout::{LocalBlock, started_warps};
 
+use crate::probe::Probe;
 use crate::ranks::{self, Member};
 
 /// How long a wait inside an operation may last: a bug that would hang then fails with a report, while a loaded host does
@@ -29,6 +34,68 @@ pub fn on_ranks<T: Send>(
     let members = ThreadBootstrap::world(world).into_iter();
     let members = members.map(|member| Arc::new(member) as Arc<dyn Bootstrap>);
     ranks::on_members(driver, members.collect(), PATIENCE, body)
+}
+
+/// Waits until `what` holds.
+///
+/// # Panics
+///
+/// When it does not in the time that no wait may take.
+pub fn until(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < FAIL, "never {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Sees when an operation of a channel runs on this rank. Made before the operation: to allocate or free beside one that
+/// waits may be to wait for it.
+#[derive(Debug)]
+pub struct Onset {
+    local: u64,
+    probe: Probe,
+    word: PinnedBuffer,
+}
+
+impl Onset {
+    /// For the channel `name`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such channel, or the driver refuses: these are tests.
+    pub fn of(pool: &Pool, name: &str) -> Self {
+        let me = pool.group().me();
+        let ranges = pool.ranges().expect("an open pool");
+        let local = ranges.iter().find(|range| {
+            let mine = range.owner == me && range.part == Part::Local;
+            mine && range.channel.as_deref() == Some(name)
+        });
+        Self {
+            local: local.expect("the channel").base,
+            probe: Probe::new(pool.device()).expect("the probe's kernels"),
+            word: PinnedBuffer::new(pool.device(), 8).expect("a word"),
+        }
+    }
+
+    fn peek(&self, offset: usize) -> u64 {
+        let (to, from) = (self.word.ptr().raw(), self.local + offset as u64);
+        let copied = self.probe.enqueue_copy(to, from);
+        let copied = copied.and_then(|()| self.probe.stream.synchronize());
+        copied.and_then(|()| self.word.load(0)).expect("a word")
+    }
+
+    /// Waits until an operation runs: it has looked at what it finds, and waits for the others.
+    ///
+    /// # Panics
+    ///
+    /// When none does.
+    pub fn wait(&self) {
+        until("running", || {
+            let retired = self.peek(offset_of!(LocalBlock, retired));
+            started_warps(self.peek(offset_of!(LocalBlock, started))) > retired
+        });
+    }
 }
 
 /// Enqueues a host function that holds `stream` up for `time`.

@@ -34,6 +34,24 @@ impl Member {
         self.group.me().0
     }
 
+    /// The same rank in another group.
+    pub fn of(&self, group: Group) -> Self {
+        Self {
+            device: self.device.clone(),
+            bootstrap: Arc::clone(&self.bootstrap),
+            group,
+        }
+    }
+
+    /// Waits for all ranks of the test.
+    ///
+    /// # Panics
+    ///
+    /// When one does not come.
+    pub fn meet(&self) {
+        self.group.verdict("meet", &Ok(())).expect("all ranks");
+    }
+
     /// Creates a pool.
     pub fn pool(&self, contract: &Contract) -> Result<Pool> {
         Pool::create(&self.device, self.group.clone(), contract)
@@ -182,10 +200,16 @@ impl Gather {
 
     /// What the output must be after round `round`.
     pub fn expected(&self, round: u32) -> Vec<u8> {
+        let ranks: Vec<u32> = (0..self.world).collect();
+        self.expected_of(&ranks, round)
+    }
+
+    /// What the output must be after round `round` if these have filled their inputs, each with its own number.
+    pub fn expected_of(&self, ranks: &[u32], round: u32) -> Vec<u8> {
         let row = self.heads * self.dim;
         let mut bytes = Vec::new();
         for token in 0..self.call.batch {
-            for rank in 0..self.world {
+            for &rank in ranks {
                 for i in 0..row {
                     let element = Self::element(rank, round, token * row + i);
                     bytes.extend_from_slice(&element.to_le_bytes());

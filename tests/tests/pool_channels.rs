@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use slabfence::Error;
 use slabfence::channel::Contract;
+use slabfence::collective::{Layout, LseBase};
 use slabfence::driver::Stream;
 use slabfence::group::Rank;
+use slabfence::layout::{DType, Transport};
 use slabfence_emu::Live;
+use slabfence_tests::exchange::Exchange;
+use slabfence_tests::late::FAIL;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_ranks};
+use slabfence_tests::shape::{Kind, Shape};
 
 fn contract() -> Contract {
     Contract::new(4, 64, 64, 8)
@@ -66,6 +71,52 @@ fn the_contract_bounds_the_number_of_channels() {
         pool.prepare(&["4"]).unwrap();
         pool.close().unwrap();
     });
+}
+
+/// What a machine has of each while every one of so many channels has just been used.
+fn live_with(channels: u32) -> Live {
+    let (machine, driver) = machine(2);
+    let contract = Contract {
+        max_channels: channels,
+        ..contract()
+    };
+    let live = on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract).unwrap();
+        let names: Vec<String> = (0..channels).map(|n| format!("decode.{n}")).collect();
+        pool.prepare(&names).unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 8).unwrap();
+        for (round, name) in (0..).zip(&names) {
+            gather.fill(member.rank(), round).unwrap();
+            let channel = pool.channel(name).unwrap();
+            gather.enqueue(&channel, &stream).unwrap();
+            stream.synchronize().unwrap();
+            assert!(gather.output().unwrap() == gather.expected(round), "{name}");
+        }
+        let step = |name: &'static str| member.group.verdict(name, &Ok(())).unwrap();
+        step("all channels used");
+        let live = machine.live();
+        step("all counted");
+        pool.close().unwrap();
+        live
+    });
+    live[0]
+}
+
+#[test]
+fn sixty_four_channels_in_use_share_the_allocations_and_mappings_of_one() {
+    let one = live_with(1);
+    let many = live_with(64);
+    // Four kinds of memory on each of two ranks.
+    assert_eq!((one.physical, one.mappings, one.reservations), (8, 8, 8));
+    // Each channel's ranges are announced to a checker, and cost nothing else.
+    assert_eq!(
+        Live {
+            announced: one.announced,
+            ..many
+        },
+        one
+    );
 }
 
 #[test]
@@ -163,4 +214,78 @@ fn calls_that_the_contract_does_not_allow_are_refused_before_any_launch() {
         assert_eq!(machine.executed(), before);
         pool.close().unwrap();
     });
+}
+
+#[test]
+fn batches_up_to_the_contracts_and_the_layouts_capacity_run_and_one_more_is_refused() {
+    const CAPACITY: u32 = 8;
+    for transport in [Transport::Push, Transport::Pull] {
+        let (machine, driver) = machine(2);
+        let contract = Contract {
+            transport,
+            fail: FAIL,
+            reduce_element_bytes: 4,
+            ..Contract::new(4, 64, 64, CAPACITY)
+        };
+        on_ranks(&driver, 2, |member| {
+            let (pool, channel) = member.channel(&contract, "a").unwrap();
+            let stream = Stream::new(&member.device).unwrap();
+            let full = Layout::HeadMajor { capacity: CAPACITY };
+            let less = Layout::HeadMajor {
+                capacity: CAPACITY - 1,
+            };
+            let reduce = |from, to, batch| Shape {
+                kind: Kind::Reduce(LseBase::E, from, to),
+                ..Shape::reduce(DType::F32, batch, 2, 64)
+            };
+            let gather = |batch| Shape::gather(DType::Bf16, batch, 2, 64);
+            for shape in [
+                gather(CAPACITY - 1),
+                gather(CAPACITY),
+                reduce(Layout::TokenMajor, full, CAPACITY - 1),
+                reduce(Layout::TokenMajor, full, CAPACITY),
+                reduce(full, Layout::TokenMajor, CAPACITY - 1),
+                reduce(full, Layout::TokenMajor, CAPACITY),
+                reduce(less, less, CAPACITY - 1),
+            ] {
+                let exchange = Exchange::new(member, shape).unwrap();
+                for operation in 0..2 {
+                    exchange.supply(operation).unwrap();
+                    exchange.enqueue(&channel, &stream).unwrap();
+                    stream.synchronize().unwrap();
+                    exchange.check(operation, &exchange.read().unwrap());
+                }
+            }
+            let before = machine.executed();
+            let beyond = "batch is 9, the contract's max_batch is 8";
+            let within = |what: &str| format!("{what} has room for 7 tokens a head, batch is 8");
+            let more = Layout::HeadMajor {
+                capacity: CAPACITY + 1,
+            };
+            for (shape, words) in [
+                (gather(CAPACITY + 1), beyond.to_owned()),
+                (
+                    reduce(Layout::TokenMajor, more, CAPACITY + 1),
+                    beyond.to_owned(),
+                ),
+                (reduce(less, Layout::TokenMajor, CAPACITY), within("input")),
+                (reduce(Layout::TokenMajor, less, CAPACITY), within("output")),
+            ] {
+                // The call is refused before its buffers matter, which are those of a smaller one.
+                let fits = Shape {
+                    batch: CAPACITY - 1,
+                    ..shape
+                };
+                let mut exchange = Exchange::new(member, fits).unwrap();
+                exchange.shape = shape;
+                match exchange.enqueue(&channel, &stream) {
+                    Err(Error::Argument { what, .. }) => assert!(what.contains(&words), "{what}"),
+                    other => panic!("{shape:?}: {other:?}"),
+                }
+            }
+            assert_eq!(machine.executed(), before);
+            pool.close().unwrap();
+        });
+        assert_eq!(machine.faults(), Vec::<String>::new());
+    }
 }

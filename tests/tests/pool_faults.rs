@@ -7,9 +7,11 @@ use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::Stream;
 use slabfence::group::Rank;
 use slabfence::health::Health;
-use slabfence::layout::{Cause, OperationKind};
+use slabfence::layout::{Cause, DType, OperationKind, Transport};
+use slabfence_tests::exchange::Exchange;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_ranks};
+use slabfence_tests::shape::Shape;
 
 fn contract(fail_ms: u64) -> Contract {
     Contract {
@@ -46,7 +48,7 @@ fn wait_for(pool: &Pool, wanted: Health) {
 fn different_operations_at_the_same_epoch_are_diagnosed_on_both_ranks() {
     let (_machine, driver) = machine(2);
     let contract = contract(30_000);
-    on_ranks(&driver, 2, |member| {
+    let faults = on_ranks(&driver, 2, |member| {
         let (pool, channel) = member.channel(&contract, "decode").unwrap();
         let stream = Stream::new(&member.device).unwrap();
         works(member, &contract, &channel, &stream, 0);
@@ -70,15 +72,26 @@ fn different_operations_at_the_same_epoch_are_diagnosed_on_both_ranks() {
             panic!("a poisoned channel accepted an operation");
         };
         assert_eq!(&*report, fault);
+        let report = fault.clone();
         pool.reset().unwrap();
         assert_eq!(pool.health().unwrap(), Health::Healthy);
         works(member, &contract, &channel, &stream, 1);
         pool.close().unwrap();
-        cause
-    })
-    .into_iter()
-    .find(|cause| *cause == Cause::TagMismatch)
-    .expect("one rank saw the other's tag");
+        report
+    });
+    let mismatches = faults
+        .iter()
+        .filter(|fault| fault.cause == Some(Cause::TagMismatch));
+    let mut told = 0;
+    for fault in mismatches {
+        let [mine, other] = [fault.rank.0, 1 - fault.rank.0].map(|rank| &faults[rank as usize]);
+        assert_ne!(mine.tag, other.tag);
+        let tags = [mine.tag, other.tag].map(|tag| tag & 0xffff_ffff);
+        assert_eq!([fault.expected, fault.seen], tags);
+        assert_eq!(fault.late_rank, Some(other.rank), "{fault}");
+        told += 1;
+    }
+    assert!(told > 0, "one rank saw the other's tag: {faults:?}");
 }
 
 #[test]
@@ -169,22 +182,72 @@ fn a_late_rank_is_warned_of_and_waited_for() {
         let stream = Stream::new(&member.device).unwrap();
         let gather = Gather::new(member, &contract, 2).unwrap();
         gather.fill(member.rank(), 0).unwrap();
-        if member.rank() == 1 {
-            std::thread::sleep(Duration::from_millis(300));
-        }
-        gather.enqueue(&channel, &stream).unwrap();
-        stream.synchronize().unwrap();
-        assert!(gather.output().unwrap() == gather.expected(0));
-        assert_eq!(pool.faults().unwrap(), []);
         if member.rank() == 0 {
-            assert_eq!(pool.health().unwrap(), Health::Warned);
+            gather.enqueue(&channel, &stream).unwrap();
+            wait_for(&pool, Health::Warned);
+            // The record is there while the kernel still waits.
             let warnings = pool.warnings().unwrap();
+            assert!(!stream.query().unwrap());
+            assert_eq!(warnings.len(), 1);
             assert_eq!(warnings[0].late_ranks, [Rank(1)]);
             assert_eq!(warnings[0].late_rank, Some(Rank(1)));
             assert_eq!(warnings[0].epoch, 2);
+            assert!(warnings[0].warning && warnings[0].waited >= contract.warn);
+            member.group.verdict("warned", &Ok(())).unwrap();
+        } else {
+            member.group.verdict("warned", &Ok(())).unwrap();
+            gather.enqueue(&channel, &stream).unwrap();
         }
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(0));
+        assert_eq!(pool.faults().unwrap(), []);
         pool.close().unwrap();
     });
+}
+
+#[test]
+fn whatever_fails_by_whatever_transport_leaves_all_ones_in_its_output() {
+    let shapes = [
+        Shape::gather(DType::Bf16, 3, 2, 64),
+        Shape::reduce(DType::Bf16, 3, 2, 64),
+    ];
+    for transport in [Transport::Push, Transport::Pull] {
+        let (_machine, driver) = machine(2);
+        let contract = Contract {
+            transport,
+            ..contract(200)
+        };
+        on_ranks(&driver, 2, |member| {
+            let (pool, channel) = member.channel(&contract, "decode").unwrap();
+            let stream = Stream::new(&member.device).unwrap();
+            for shape in shapes {
+                let exchange = Exchange::new(member, shape).unwrap();
+                let fails = |causes: &[Cause]| {
+                    exchange.enqueue(&channel, &stream).unwrap();
+                    stream.synchronize().unwrap();
+                    let fault = channel.fault().unwrap().unwrap();
+                    assert!(causes.contains(&fault.cause.unwrap()), "{fault}");
+                    let output = exchange.read().unwrap();
+                    assert!(output.iter().all(|&byte| byte == 0xff), "{fault}");
+                    member.group.verdict("failed", &Ok(())).unwrap();
+                };
+                exchange.supply(0).unwrap();
+                if member.rank() == 0 {
+                    fails(&[Cause::EntryTimeout, Cause::DataTimeout]);
+                } else {
+                    member.group.verdict("failed", &Ok(())).unwrap();
+                }
+                // The other rank comes too late.
+                if member.rank() == 1 {
+                    fails(&[Cause::Skipped]);
+                } else {
+                    member.group.verdict("failed", &Ok(())).unwrap();
+                }
+                pool.reset().unwrap();
+            }
+            pool.close().unwrap();
+        });
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ struct Lossy {
     inner: ThreadBootstrap,
     step: &'static str,
     on: AtomicBool,
+    once: bool,
 }
 
 impl Bootstrap for Lossy {
@@ -32,10 +33,22 @@ impl Bootstrap for Lossy {
         let parts = self.inner.all_gather(bytes, deadline)?;
         let here = bytes[8..].starts_with(self.step.as_bytes());
         if here && self.on.load(Ordering::Relaxed) {
+            self.on.store(!self.once, Ordering::Relaxed);
             return Err(BootstrapError::Other("lost".to_owned()));
         }
         Ok(parts)
     }
+}
+
+/// The bootstrap of a rank, of which rank 1 loses what it is told in this step.
+fn lossy(inner: ThreadBootstrap, step: &'static str, once: bool) -> Arc<dyn Bootstrap> {
+    let on = AtomicBool::new(inner.rank() == Rank(1));
+    Arc::new(Lossy {
+        inner,
+        step,
+        on,
+        once,
+    })
 }
 
 /// Runs two ranks of which rank 1 loses what it is told in this step, as often as it takes part in it.
@@ -43,11 +56,26 @@ fn losing<T: Send>(
     step: &'static str,
     body: impl Fn(&Member) -> T + Sync,
 ) -> (Vec<T>, Live, Vec<String>) {
+    losing_where(step, false, body)
+}
+
+/// [`losing`] of which it is the first time alone.
+fn losing_once<T: Send>(
+    step: &'static str,
+    body: impl Fn(&Member) -> T + Sync,
+) -> (Vec<T>, Live, Vec<String>) {
+    losing_where(step, true, body)
+}
+
+fn losing_where<T: Send>(
+    step: &'static str,
+    once: bool,
+    body: impl Fn(&Member) -> T + Sync,
+) -> (Vec<T>, Live, Vec<String>) {
     let (machine, driver) = machine(2);
-    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
-        let on = AtomicBool::new(inner.rank() == Rank(1));
-        Arc::new(Lossy { inner, step, on }) as Arc<dyn Bootstrap>
-    });
+    let members = ThreadBootstrap::world(2)
+        .into_iter()
+        .map(|inner| lossy(inner, step, once));
     let results = on_members(&driver, members.collect(), Duration::from_secs(2), body);
     drop(driver);
     (results, machine.live(), machine.faults())
@@ -129,13 +157,57 @@ fn a_rank_that_missed_whether_channels_were_added_can_only_close() {
 }
 
 #[test]
+fn a_rank_that_retires_alone_is_told_so_and_not_that_the_channel_is_busy() {
+    let (_, live, faults) = losing("retire: names", |member| {
+        let (pool, _) = member.channel(&contract(), "a").unwrap();
+        let retired = pool.retire(&["a"]);
+        if member.rank() == 0 {
+            let Err(Error::Setup { phase, failures }) = retired else {
+                panic!("{retired:?}");
+            };
+            assert_eq!((phase, failures[0].0), ("retire: held", Rank(1)));
+            assert!(failures[0].1.starts_with("it is in 'close: drain'"));
+            // Nothing has changed here.
+            pool.channel("a").unwrap();
+        } else {
+            retired.unwrap_err();
+            pool.close().unwrap_err();
+        }
+        pool.close().unwrap();
+    });
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_subgroup_whose_rank_does_not_learn_of_it_is_formed_on_none_and_then_on_all() {
+    for step in ["subgroup: ranks", "subgroup: meet"] {
+        let (_, _, faults) = losing_once(step, |member| {
+            let group = &member.group;
+            let both = [Rank(1), Rank(0)];
+            let begin = Instant::now();
+            let formed = group.subgroup(&both);
+            // Of the last step alone the other rank does not know that its word was lost.
+            let alone = step == "subgroup: meet" && member.rank() == 0;
+            assert_eq!(formed.is_ok(), alone, "{step}: {formed:?}");
+            if let Ok(Some(group)) = &formed {
+                let left = group.verdict("x", &Ok(())).unwrap_err();
+                assert!(matches!(left, Error::Bootstrap(_)), "{left}");
+            }
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            let again = (0..10).find_map(|_| group.subgroup(&both).ok());
+            let again = again.flatten().expect("a subgroup");
+            again.verdict("x", &Ok(())).unwrap();
+        });
+        assert_eq!(faults, Vec::<String>::new());
+    }
+}
+
+#[test]
 fn a_rank_that_cannot_know_whether_the_others_have_closed_enqueues_nothing_more() {
     let (_machine, driver) = machine(2);
-    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
-        let on = AtomicBool::new(inner.rank() == Rank(1));
-        let step = "close: graphs";
-        Arc::new(Lossy { inner, step, on }) as Arc<dyn Bootstrap>
-    });
+    let members = ThreadBootstrap::world(2)
+        .into_iter()
+        .map(|inner| lossy(inner, "close: graphs", false));
     on_members(
         &driver,
         members.collect(),

@@ -50,6 +50,30 @@ fn forty_set_ups_and_closes_leave_the_processes_as_they_were() {
     undisturbed("cycles:40", 2);
 }
 
+/// Runs a scenario with each rank in a network namespace of its own.
+fn apart(scenario: &str, world: u32) {
+    let folder = Folder::new();
+    let ranks: Vec<u32> = (0..world).collect();
+    let endings = Ranks::start(PROGRAM, scenario, folder.path(), &ranks, world).finish();
+    if endings.iter().all(|ending| ending.out == ["not permitted"]) {
+        eprintln!("NOTHING WAS TESTED: no network namespaces can be made here (unshare)");
+        return;
+    }
+    right(&endings);
+    assert_eq!(folder.files(), 0);
+}
+
+#[test]
+fn processes_that_share_a_folder_and_no_network_namespace_hand_over_memory() {
+    apart("apart", 2);
+    apart("apart", 3);
+}
+
+#[test]
+fn subgroups_of_processes_that_share_a_folder_outlive_their_parent() {
+    apart("subgroups", 4);
+}
+
 #[test]
 fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);
@@ -133,6 +157,58 @@ fn a_rank_that_gets_no_memory_fails_the_setup_on_all_by_name() {
         assert_eq!(ending.out[1], "nothing left");
     }
     assert_eq!(folder.files(), 0);
+}
+
+/// More files than a rank of three opens.
+const MANY: u32 = 60;
+
+/// Runs a scenario in which a rank can open so many files more than it has, for every number up to one that is enough. Each
+/// time, all ranks say the same of that rank and its limit alone.
+fn too_few(scenario: &str, victim: usize, joins: bool) {
+    let hub = if victim == 0 { ":hub" } else { "" };
+    for more in 0..MANY {
+        let folder = Folder::new();
+        let named = format!("{scenario}:{more}{hub}");
+        let endings = Ranks::start(PROGRAM, &named, folder.path(), &[0, 1, 2], 3).finish();
+        if endings[victim].out[0] == "done" {
+            right(&endings);
+            assert!(more > 0, "nothing was lacking");
+            return;
+        }
+        for (rank, ending) in endings.iter().enumerate() {
+            let said = &ending.out[0];
+            assert_eq!(ending.out[1], "nothing left", "{named}");
+            if !joins && endings[victim].out[0].starts_with("join: ") {
+                let words = match rank == victim {
+                    true => "(ulimit -n)".to_owned(),
+                    false => format!("rank {victim} "),
+                };
+                assert!(
+                    said.starts_with("join: ") && said.contains(&words),
+                    "{named}: {said}"
+                );
+                continue;
+            }
+            assert!(said.starts_with("failed: create: "), "{named}: {said}");
+            let words = format!(" failed on rank {victim}: rank {victim}: ");
+            assert!(
+                said.contains(&words) && said.contains("(ulimit -n)"),
+                "{named}: {said}"
+            );
+        }
+        assert_eq!(folder.files(), 0);
+    }
+    panic!("{MANY} files are not enough");
+}
+
+#[test]
+fn a_rank_that_can_open_too_few_files_is_named_alone_and_told_what_to_raise() {
+    too_few("narrow", 2, true);
+}
+
+#[test]
+fn a_hub_that_can_open_too_few_files_is_named_alone_and_told_what_to_raise() {
+    too_few("narrow-hub", 0, false);
 }
 
 /// A connection to the hub in `folder`, once it listens.

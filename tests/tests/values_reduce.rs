@@ -143,3 +143,65 @@ fn eight_ranks_combine_to_the_stated_bits() {
 fn sixteen_ranks_on_four_devices_combine_to_the_stated_bits() {
     reduces(16, "sm120-pcie", 4);
 }
+
+/// Every head shard of a rank's partial outputs, and of their log-sum-exps, is its first one.
+fn alike(mut input: Vec<u8>, world: usize, row: usize) -> Vec<u8> {
+    let (batch, heads) = (BATCH as usize, HEADS as usize);
+    let payload = batch * world * heads * row;
+    let mut repeat = |from: usize, bytes: usize| {
+        for shard in 1..world {
+            input.copy_within(from..from + bytes, from + shard * bytes);
+        }
+    };
+    for token in 0..batch {
+        repeat(token * world * heads * row, heads * row);
+        repeat(payload + token * world * heads * 4, heads * 4);
+    }
+    input
+}
+
+/// What an all-reduce of these rows would give: each rank combines the same rows of all ranks, and rounds alike.
+#[test]
+fn the_same_rows_combine_to_the_same_bits_on_every_rank() {
+    const WORLD: u32 = 3;
+    let (_machine, driver) = machine_of("h200-nvlink", WORLD);
+    for transport in [Transport::Push, Transport::Pull] {
+        let contract = Contract {
+            transport,
+            reduce_element_bytes: 4,
+            fail: FAIL,
+            ..Contract::new(HEADS * WORLD, 8, 24, BATCH)
+        };
+        let results = on_ranks(&driver, WORLD, |member| {
+            let (pool, channel) = member.channel(&contract, "decode").unwrap();
+            let stream = Stream::new(&member.device).unwrap();
+            let results = [DType::F32, DType::F16, DType::Bf16].map(|dtype| {
+                let shape = Shape::reduce(dtype, BATCH, HEADS, 24);
+                let exchange = Exchange::new(member, shape).unwrap();
+                let own = alike(
+                    shape.input(WORLD, member.rank(), 0),
+                    WORLD as usize,
+                    24 * dtype.bytes(),
+                );
+                exchange.input.write(0, &own).unwrap();
+                exchange.enqueue(&channel, &stream).unwrap();
+                stream.synchronize().unwrap();
+                exchange.read().unwrap()
+            });
+            pool.close().unwrap();
+            results
+        });
+        assert!(
+            results.iter().all(|other| other == &results[0]),
+            "{transport:?}"
+        );
+        // Rank 0's rows are those that every rank has in its own place otherwise.
+        for (result, dtype) in results[0].iter().zip([DType::F32, DType::F16, DType::Bf16]) {
+            let shape = Shape::reduce(dtype, BATCH, HEADS, 24);
+            assert!(
+                result == &shape.expected(WORLD, 0, 0),
+                "{transport:?}, {dtype:?}"
+            );
+        }
+    }
+}

@@ -28,9 +28,13 @@ fn row(place: Place) -> u32 {
     .hash()
 }
 
-/// Of all three types and both transports, in base 2 (the differences of the tests' log-sum-exps are then exact): checks
-/// each result against the model, and gives it, with its shape, to `also`.
+/// [`combine_in`] in base 2: the differences of the tests' log-sum-exps are then exact.
 fn combine(world: u32, source: Source, also: impl Fn(&Exchange, &[u8]) + Sync) {
+    combine_in(LseBase::Two, world, source, also);
+}
+
+/// Of all three types and both transports: checks each result against the model, and gives it, with its shape, to `also`.
+fn combine_in(base: LseBase, world: u32, source: Source, also: impl Fn(&Exchange, &[u8]) + Sync) {
     for transport in [Transport::Push, Transport::Pull] {
         let (machine, driver) = machine(world);
         let contract = Contract {
@@ -45,7 +49,7 @@ fn combine(world: u32, source: Source, also: impl Fn(&Exchange, &[u8]) + Sync) {
             let stream = Stream::new(&member.device).unwrap();
             for dtype in [DType::F32, DType::F16, DType::Bf16] {
                 let shape = Shape {
-                    kind: Kind::Reduce(LseBase::Two, Layout::TokenMajor, Layout::TokenMajor),
+                    kind: Kind::Reduce(base, Layout::TokenMajor, Layout::TokenMajor),
                     source,
                     ..Shape::reduce(dtype, BATCH, HEADS, DIM)
                 };
@@ -77,7 +81,11 @@ fn all_shards_empty_give_plus_zero_whatever_they_hold() {
         element: nan,
         lse: |place| empty(place.hash()),
     };
-    combine(3, source, |_, got| assert!(got.iter().all(|&b| b == 0)));
+    for base in [LseBase::Two, LseBase::E] {
+        combine_in(base, 3, source, |_, got| {
+            assert!(got.iter().all(|&b| b == 0));
+        });
+    }
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn the_only_shard_that_is_not_empty_comes_through_unchanged() {
         },
         lse,
     };
-    combine(3, source, |exchange, got| {
+    let unchanged = |exchange: &Exchange, got: &[u8]| {
         let shape = exchange.shape;
         let only = (0..2).any(|operation| {
             shape
@@ -113,7 +121,10 @@ fn the_only_shard_that_is_not_empty_comes_through_unchanged() {
                 })
         });
         assert!(only, "{shape:?}");
-    });
+    };
+    for base in [LseBase::Two, LseBase::E] {
+        combine_in(base, 3, source, unchanged);
+    }
 }
 
 #[test]

@@ -2,12 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use serde_json::Value;
-
-use crate::output::{Result, root};
-use crate::toolchain::run;
+use crate::cargo::built;
+use crate::output::Result;
 
 /// The name that programs know the driver by. Beside our binaries it would stand before the real one.
 const NAME: &str = "libcuda.so.1";
@@ -57,47 +54,4 @@ fn own(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Files that `cargo build` made of what these arguments select.
-pub fn built(arguments: &[&str]) -> Result<Vec<PathBuf>> {
-    files(&[&["build"], arguments].concat(), |message| {
-        message["filenames"].as_array().cloned()
-    })
-}
-
-/// Every file that a command of cargo's built or would have built anew, of dependencies and build scripts too.
-pub fn artefacts(arguments: &[&str]) -> Result<Vec<PathBuf>> {
-    files(arguments, |message| {
-        let mut files = message["filenames"].as_array().cloned().unwrap_or_default();
-        files.extend(message.get("executable").cloned());
-        Some(files)
-    })
-}
-
-/// Programs that a command of cargo's built.
-pub fn programs(arguments: &[&str]) -> Result<Vec<PathBuf>> {
-    files(arguments, |message| {
-        Some(vec![message.get("executable")?.clone()])
-    })
-}
-
-fn files(arguments: &[&str], of: fn(&Value) -> Option<Vec<Value>>) -> Result<Vec<PathBuf>> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root()).args(arguments).args([
-        "--quiet",
-        "--locked",
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
-    let output = run(&mut cargo)?;
-    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
-    let messages = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let made = messages.filter(|message| message["reason"] == "compiler-artifact");
-    let files = made.filter_map(|message| of(&message)).flatten();
-    Ok(files
-        .filter_map(|file| file.as_str().map(PathBuf::from))
-        .collect())
 }

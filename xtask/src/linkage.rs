@@ -5,7 +5,7 @@ use std::path::Path;
 
 use slabfence_layout_tests::elf::{is_cuda, needed};
 
-use crate::emulator::artefacts;
+use crate::cargo::artefacts;
 use crate::output::{self, Result};
 
 /// What is built, by the arguments of cargo's that also build it in the steps of `.ci/run` before this one: all programs,

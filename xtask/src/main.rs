@@ -10,7 +10,9 @@
 
 #[cfg(feature = "library")]
 mod abi;
+mod acceptance;
 mod bindings;
+mod cargo;
 mod emulator;
 #[cfg(feature = "library")]
 mod image;
@@ -35,6 +37,7 @@ usage: cargo xtask <task>
   kernels [--check]        build kernels/*.cu into ptx/, or fail when ptx/ is not what they build to
   kernels --lineinfo DIR   write images with line information to DIR, for debuggers; never commit them
   emulator --out DIR       build the emulated driver and put it into DIR, a folder of its own, as libcuda.so.1
+  acceptance               fail if a test that docs/acceptance.md names is in no test program
   linkage                  build everything and fail if something is linked with a library of CUDA's
   programs [--slow]        run other people's programs on the emulated driver, or those too that take a minute each";
 
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "library")]
         ["kernels", "--lineinfo", directory] => kernels::write_with_lines(directory.as_ref()),
         ["emulator", "--out", directory] => emulator::install(directory.as_ref()),
+        ["acceptance"] => acceptance::check(),
         ["linkage"] => linkage::check(),
         ["programs"] => programs::check(false),
         ["programs", "--slow"] => programs::check(true),

@@ -120,6 +120,21 @@ impl Manifest {
     }
 }
 
+/// Digest of what every image is, in all its forms. Sources and compilers do not enter: the same images may come of others.
+pub fn digest(images: &[ImageEntry]) -> String {
+    let mut lines = String::new();
+    for ImageEntry {
+        name, ptx, cubins, ..
+    } in images
+    {
+        lines += &format!("{name}.ptx {}\n", ptx.sha256);
+        for CubinEntry { sm, sha256, .. } in cubins {
+            lines += &format!("{name}.sm_{sm}.cubin {sha256}\n");
+        }
+    }
+    sha256(lines.as_bytes())
+}
+
 /// Lower-case hexadecimal SHA-256.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
@@ -214,6 +229,33 @@ ptxas info    : Used 255 registers, used 0 barriers
                 usage("b", [18, 16, 8, 12, 128])
             ])
         );
+    }
+
+    #[test]
+    fn the_digest_is_another_for_another_image_and_the_same_for_other_sources() {
+        let image = |source: &str, ptx: &str, cubin: &str| ImageEntry {
+            name: "gather".to_owned(),
+            sources: vec![Source {
+                path: "kernels/gather.cu".to_owned(),
+                sha256: source.to_owned(),
+            }],
+            ptx: PtxEntry {
+                sha256: ptx.to_owned(),
+                version: "7.0".to_owned(),
+                target: "sm_80".to_owned(),
+                entries: Vec::new(),
+            },
+            cubins: vec![CubinEntry {
+                sm: 90,
+                sha256: cubin.to_owned(),
+                entries: Vec::new(),
+            }],
+        };
+        let base = digest(&[image("a", "b", "c")]);
+        assert_eq!(base, sha256(b"gather.ptx b\ngather.sm_90.cubin c\n"));
+        assert_eq!(base, digest(&[image("x", "b", "c")]));
+        assert_ne!(base, digest(&[image("a", "x", "c")]));
+        assert_ne!(base, digest(&[image("a", "b", "x")]));
     }
 
     #[test]

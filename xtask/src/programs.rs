@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::emulator::{programs, put};
+use crate::cargo::programs;
+use crate::emulator::put;
 use crate::output::{Result, Scratch, root};
 use crate::toolchain::{self, run};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-use slabfence::group::{Rank, UnixBootstrap};
+use slabfence::group::{Bootstrap, BootstrapError, Rank, UnixBootstrap};
 
 use super::Role;
 use crate::failure::{Failure, RankError};
@@ -69,13 +69,22 @@ impl Meeting<'_> {
     }
 
     /// Waits for the others of a group of `world`.
-    pub fn join(&self, world: u32) -> Result<Arc<UnixBootstrap>, RankError> {
+    pub fn join(&self, world: u32) -> Result<Arc<dyn Bootstrap>, RankError> {
         let until = Instant::now() + MEETING;
         let joined = UnixBootstrap::join(&self.role.meet, JOB, self.rank(), world, until);
         let bootstrap = joined.map_err(|error| RankError::from(&error))?;
         tell(&Word::<()>::Met)
             .map_err(|error| RankError::fault(format!("nobody listens: {error}")))?;
-        Ok(Arc::new(bootstrap))
+        Ok(Arc::new(WithoutFolder(bootstrap)))
+    }
+}
+
+/// The ranks of a run are of one network namespace: their later sockets need no file, and the folder can go.
+struct WithoutFolder(UnixBootstrap);
+
+impl Bootstrap for WithoutFolder {
+    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
+        self.0.all_gather(bytes, deadline)
     }
 }
 

@@ -12,11 +12,32 @@ use super::contract::Contract;
 /// Ranks that refuse, each with its reason.
 pub(super) type Failures = Vec<(Rank, String)>;
 
+/// What a rank is built of.
+#[derive(Debug, Clone, Copy)]
+struct Build<'a> {
+    version: &'a str,
+    layout: u32,
+    /// Digest of the kernel images.
+    images: &'a str,
+}
+
+/// This build.
+const HERE: Build<'static> = Build {
+    version: env!("CARGO_PKG_VERSION"),
+    layout: ABI,
+    images: slabfence_ptx::DIGEST,
+};
+
 /// This rank's terms: every field of the contract, and what else must be equal for operations to meet.
 pub(super) fn terms(contract: &Contract, group: &Group) -> Vec<u8> {
+    terms_of(&HERE, contract, group)
+}
+
+fn terms_of(build: &Build<'_>, contract: &Contract, group: &Group) -> Vec<u8> {
     let mut fields = vec![
-        ("library version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("layout version", ABI.to_string()),
+        ("library version", build.version.to_owned()),
+        ("layout version", build.layout.to_string()),
+        ("kernel images", build.images.to_owned()),
         ("members", format!("{:?}", group.members())),
     ];
     fields.extend(contract.fields());
@@ -250,15 +271,37 @@ mod tests {
     #[test]
     fn another_build_is_a_difference() {
         let contract = Contract::new(32, 576, 512, 8);
-        let here = message(&contract);
-        let version = env!("CARGO_PKG_VERSION");
-        let mut there = here.clone();
-        let mut windows = here.windows(version.len());
-        let at = windows.position(|bytes| bytes == version.as_bytes());
-        there[at.expect("the library's version")] = b'9';
-        let other = format!("9{}", &version[1..]);
-        let words = format!("library version is {other}, rank 0 has {version}");
-        assert_eq!(compare_terms(&[here, there]), Err(vec![(Rank(1), words)]));
+        let group = group(&[0, 1]);
+        let here = terms(&contract, &group);
+        let Build {
+            version,
+            layout,
+            images,
+        } = HERE;
+        for (other, words) in [
+            (
+                Build {
+                    version: "9.9.9",
+                    ..HERE
+                },
+                format!("library version is 9.9.9, rank 0 has {version}"),
+            ),
+            (
+                Build { layout: 99, ..HERE },
+                format!("layout version is 99, rank 0 has {layout}"),
+            ),
+            (
+                Build {
+                    images: "0123",
+                    ..HERE
+                },
+                format!("kernel images is 0123, rank 0 has {images}"),
+            ),
+        ] {
+            let there = terms_of(&other, &contract, &group);
+            let difference = compare_terms(&[here.clone(), there]);
+            assert_eq!(difference, Err(vec![(Rank(1), words)]));
+        }
     }
 
     #[test]

@@ -276,6 +276,12 @@ mod tests {
     }
 
     #[test]
+    fn waits_are_warned_of_after_5_seconds_and_fail_after_600() {
+        let limits = [contract().warn, contract().fail];
+        assert_eq!(limits, [5, 600].map(Duration::from_secs));
+    }
+
+    #[test]
     fn staging_holds_the_larger_of_both_operations() {
         // Gather: 8 × 8 heads × 576 × 2 = 73728. Part: 8 × 8 × 512 × 2 + 256 = 65792.
         assert_eq!(

@@ -58,9 +58,11 @@ impl Pool {
         )?;
         let beside = agreement::ranks_beside(&places, group.me());
         let there = capability(device, &group, contract, &places, beside);
-        let (ordinals, kernels, clock) = group.agree("create: capability", there)?;
+        let (ordinals, kernels) = group.agree("create: capability", there)?;
 
-        let memory = Memory::allocate(device, contract, &cut).and_then(|memory| {
+        // Measuring a clock needs memory too.
+        let memory = Clock::of(device).and_then(|clock| {
+            let memory = Memory::allocate(device, contract, &cut)?;
             let page = HealthPage::new(device, contract.max_channels as usize, clock)?;
             Ok((memory, page))
         });
@@ -210,7 +212,7 @@ fn capability(
     contract: &Contract,
     places: &[Identity],
     beside: u32,
-) -> Result<(Vec<u32>, Kernels, Clock)> {
+) -> Result<(Vec<u32>, Kernels)> {
     let refuse = |why: String| Error::Refused {
         operation: "Pool::create",
         why,
@@ -250,5 +252,5 @@ fn capability(
     }
     let kernels = Kernels::load(device, contract.transport, group.world())?;
     kernels.check_residency(contract, beside)?;
-    Ok((ordinals, kernels, Clock::of(device)?))
+    Ok((ordinals, kernels))
 }

@@ -3,6 +3,7 @@
 mod abandon;
 mod agreement;
 mod announce;
+mod checkpoint;
 mod close;
 mod contract;
 mod create;
@@ -22,6 +23,7 @@ mod shared;
 mod ticket;
 
 pub use abandon::Abandoned;
+pub use checkpoint::Checkpoint;
 pub use contract::Contract;
 pub use lane::Channel;
 pub use pool::Pool;

@@ -1,20 +1,43 @@
 //! Retiring channels: their ranges go back to the pool, and a later channel begins there above all that they have seen.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::driver;
 use crate::error::{Error, Result};
+use crate::group::Ended;
 
 use super::pool::{Pool, settle};
 use super::prepare::{check_names, compare_names, names_message};
 use super::rewind::{self, Steps};
-use super::shared::{Phase, Shared};
+use super::shared::{Phase, Shared, State};
 
 /// How long a graph that was destroyed may take to let go of its channel.
 const GRAPH_PATIENCE: Duration = Duration::from_secs(1);
-const OPERATION: &str = "Pool::retire";
+
+/// The collective call that takes channels away, and its steps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    pub name: &'static str,
+    pub drain: &'static str,
+    pub names: &'static str,
+    pub held: &'static str,
+    pub steps: Steps,
+}
+
+const RETIRE: Call = Call {
+    name: "retire",
+    drain: "retire: drain",
+    names: "retire: names",
+    held: "retire: held",
+    steps: Steps {
+        operation: "Pool::retire",
+        epochs: "retire: epochs",
+        rewrite: "retire: rewrite",
+    },
+};
 
 impl Pool {
     /// Takes the channels with these names away on all ranks, and gives their ranges to channels that are prepared later.
@@ -28,27 +51,50 @@ impl Pool {
     /// [`Error::Busy`] with the ranks on which graphs or capture scopes hold a channel, [`Error::Setup`] of a step up to `retire:
     /// names`: nothing was changed anywhere, and every rank may call again. After another error the pool can only be closed.
     pub fn retire(&self, names: &[impl AsRef<str>]) -> Result<()> {
-        let shared = &self.shared;
-        let _turn = shared.turn()?;
-        {
-            let mut state = shared.write()?;
-            state.phase.require_open(OPERATION)?;
-            state.phase = Phase::Busy("retire");
-        }
-        let done = begin(shared, names).and_then(|begun| match begun {
-            Begun::Refused(error) => Ok(Err(error)),
-            Begun::Ready(lanes) => finish(shared, &lanes).map(Ok),
-        });
-        let (phase, result) = match done {
-            Ok(result) => (Phase::Open, result),
-            Err(error) => {
-                let words = format!("its retirement failed: {error}");
-                (Phase::Broken(words), Err(error))
-            }
-        };
-        shared.write()?.phase = phase;
-        result
+        take_away(&self.shared, RETIRE, |state| named(state, names))
     }
+}
+
+/// The channels that a caller names.
+fn named(state: &State, names: &[impl AsRef<str>]) -> Result<BTreeSet<String>, String> {
+    let wanted = check_names(names)?;
+    match wanted.iter().find(|name| !state.lanes.contains_key(*name)) {
+        Some(name) => {
+            let known: Vec<&String> = state.lanes.keys().collect();
+            Err(format!(
+                "channel '{name}' is not prepared (prepared: {known:?})"
+            ))
+        }
+        None => Ok(wanted),
+    }
+}
+
+/// Takes the channels away that `choose` gives, the same on all ranks, once all are at rest. Its words are this rank's
+/// reason to refuse.
+pub(super) fn take_away(
+    shared: &Shared,
+    call: Call,
+    choose: impl FnOnce(&State) -> Result<BTreeSet<String>, String>,
+) -> Result<()> {
+    let _turn = shared.turn()?;
+    {
+        let mut state = shared.write()?;
+        state.phase.require_open(call.steps.operation)?;
+        state.phase = Phase::Busy(call.name);
+    }
+    let done = begin(shared, call, choose).and_then(|begun| match begun {
+        Begun::Refused(error) => Ok(Err(error)),
+        Begun::Ready(lanes) => finish(shared, call.steps, &lanes).map(Ok),
+    });
+    let (phase, result) = match done {
+        Ok(result) => (Phase::Open, result),
+        Err(error) => {
+            let words = format!("its {} failed: {error}", call.name);
+            (Phase::Broken(words), Err(error))
+        }
+    };
+    shared.write()?.phase = phase;
+    result
 }
 
 /// What the steps came to that change nothing.
@@ -59,55 +105,52 @@ enum Begun {
     Ready(Vec<String>),
 }
 
-fn begin(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Begun> {
-    let known = |error| match error {
-        error @ Error::Setup { .. } => Ok(Begun::Refused(error)),
-        // Somebody may have gone on.
-        error => Err(error),
-    };
-    match steps(shared, names) {
+fn begin(
+    shared: &Shared,
+    call: Call,
+    choose: impl FnOnce(&State) -> Result<BTreeSet<String>, String>,
+) -> Result<Begun> {
+    match steps(shared, call, choose) {
         Ok(names) => Ok(Begun::Ready(names)),
-        Err(Error::Setup {
-            phase: HELD,
-            failures,
-        }) => Ok(Begun::Refused(Error::Busy {
-            operation: OPERATION,
-            holders: failures,
-        })),
-        Err(error) => known(error),
+        Err(error @ (Error::Setup { .. } | Error::Busy { .. })) => Ok(Begun::Refused(error)),
+        // Somebody may have gone on.
+        Err(error) => Err(error),
     }
 }
 
-const HELD: &str = "retire: held";
-
-fn steps(shared: &Shared, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
+fn steps(
+    shared: &Shared,
+    call: Call,
+    choose: impl FnOnce(&State) -> Result<BTreeSet<String>, String>,
+) -> Result<Vec<String>> {
     let group = &shared.group;
-    group.agree("retire: drain", shared.drain())?;
-    let known: Vec<String> = shared.read()?.lanes.keys().cloned().collect();
-    let wanted = check_names(names)
-        .and_then(
-            |wanted| match wanted.iter().find(|name| !known.contains(name)) {
-                Some(name) => Err(format!(
-                    "channel '{name}' is not prepared (prepared: {known:?})"
-                )),
-                None => Ok(wanted),
-            },
-        )
-        .map_err(|what| Error::Argument {
-            operation: OPERATION,
-            what,
-        });
+    let operation = call.steps.operation;
+    group.agree(call.drain, shared.drain())?;
+    let (known, wanted): (Vec<String>, _) = {
+        let state = shared.read()?;
+        (state.lanes.keys().cloned().collect(), choose(&state))
+    };
+    let wanted = wanted.map_err(|what| Error::Argument { operation, what });
     let message = wanted.as_ref().map(|wanted| names_message(wanted, &known));
-    let messages = group.share_ref("retire: names", message)?;
-    settle("retire: names", compare_names(&messages))?;
+    let messages = group.share_ref(call.names, message)?;
+    settle(call.names, compare_names(&messages))?;
     let wanted: Vec<String> = wanted?.into_iter().collect();
-    group.agree(HELD, let_go(shared, &wanted))?;
+    let free = let_go(shared, operation, &wanted);
+    let agreed = group.conclude(call.held, &free);
+    agreed.map_err(|ended| match ended {
+        Ended::Failed(Error::Setup { failures, .. }) => Error::Busy {
+            operation,
+            holders: failures,
+        },
+        // Ranks in other steps hold nothing.
+        ended => ended.into(),
+    })?;
     Ok(wanted)
 }
 
 /// Waits until no graph of this rank holds one of the channels: the driver tells of a destroyed graph from a thread of its
 /// own, some time later.
-fn let_go(shared: &Shared, names: &[String]) -> Result<()> {
+fn let_go(shared: &Shared, operation: &'static str, names: &[String]) -> Result<()> {
     let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
     loop {
         driver::drop_released();
@@ -117,7 +160,7 @@ fn let_go(shared: &Shared, names: &[String]) -> Result<()> {
             Some(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
             Some(words) => {
                 return Err(Error::Refused {
-                    operation: OPERATION,
+                    operation,
                     why: words,
                 });
             }
@@ -125,18 +168,13 @@ fn let_go(shared: &Shared, names: &[String]) -> Result<()> {
     }
 }
 
-fn finish(shared: &Shared, names: &[String]) -> Result<()> {
+fn finish(shared: &Shared, steps: Steps, names: &[String]) -> Result<()> {
     let lanes: Vec<_> = {
         let state = shared.read()?;
         let lanes = names.iter().filter_map(|name| state.lanes.get(name));
         lanes.cloned().collect()
     };
     let indices: Vec<usize> = lanes.iter().map(|lane| lane.index).collect();
-    let steps = Steps {
-        operation: OPERATION,
-        epochs: "retire: epochs",
-        rewrite: "retire: rewrite",
-    };
     let forget = || {
         indices
             .iter()

@@ -106,13 +106,10 @@ impl Shared {
         Ok(matches!(self.read()?.phase, Phase::Closed))
     }
 
-    pub(super) fn turn(&self) -> Result<Turn<'_>> {
+    /// A collective host call, for as long as the guard lives.
+    pub(super) fn turn(&self) -> Result<MutexGuard<'_, ()>> {
         fork::refuse()?;
-        let guard = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Turn {
-            shared: self,
-            _guard: guard,
-        })
+        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Keeps the pool open while it is held.
@@ -175,25 +172,6 @@ impl Shared {
     pub(super) fn drain(&self) -> Result<()> {
         self.device.refuse_during_capture("draining the device")?;
         drain(&self.device, self.group.timeout() / 2)
-    }
-}
-
-/// A collective host call, for as long as it lives.
-#[derive(Debug)]
-pub(super) struct Turn<'a> {
-    shared: &'a Shared,
-    _guard: MutexGuard<'a, ()>,
-}
-
-impl Drop for Turn<'_> {
-    /// A call that a panic ends, such as one of the host's bootstrap, is under way no more, and has no result.
-    fn drop(&mut self) {
-        if thread::panicking()
-            && let Ok(mut state) = self.shared.write()
-            && let Phase::Busy(call) = state.phase
-        {
-            state.phase = Phase::Broken(format!("its {call} panicked"));
-        }
     }
 }
 

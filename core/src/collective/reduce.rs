@@ -188,7 +188,9 @@ impl Operation for LseReduceScatter {
                 row_packs: geometry.row_packs,
                 row_threads_log2: geometry.row_threads_log2,
                 lse_base2,
+                reserved0: 0,
                 heads_reciprocal: reciprocal(limits.heads),
+                reserved1: 0,
             },
         })
     }

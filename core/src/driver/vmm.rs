@@ -15,6 +15,7 @@ use super::device::Device;
 use super::held::Held;
 use super::{fork, transfer};
 use crate::error::{Error, Result, every};
+use crate::socket;
 
 /// What a device may do in a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,7 +131,7 @@ impl GuardedMapping {
         let mut physical = CUmemGenericAllocationHandle::default();
         // SAFETY: `physical` is a live out-parameter; the properties are live and wholly initialised; flags must be zero.
         let code = unsafe { (api.cuMemCreate()?)(&mut physical, whole, &properties, 0) };
-        device.check("cuMemCreate", code)?;
+        for_want_of_files(device.check("cuMemCreate", code))?;
         mapping.physical = Some(physical);
         mapping.map(physical, Access::ReadWrite)?;
         // SAFETY: the whole of a mapping that nobody else knows yet.
@@ -165,7 +166,7 @@ impl GuardedMapping {
         // SAFETY: `physical` is a live out-parameter; the descriptor is open until the call has returned, and the driver
         // refuses one that is no exported memory.
         let code = unsafe { import(&mut physical, handle, POSIX) };
-        device.check("cuMemImportFromShareableHandle", code)?;
+        for_want_of_files(device.check("cuMemImportFromShareableHandle", code))?;
         mapping.physical = Some(physical);
         mapping.map(physical, access)?;
         Ok(mapping)
@@ -185,7 +186,7 @@ impl GuardedMapping {
         // SAFETY: for this form the driver writes one C integer, to which `to` points; the handle is live; flags must be
         // zero.
         let code = unsafe { export(to, physical, POSIX, 0) };
-        device.check("cuMemExportToShareableHandle", code)?;
+        for_want_of_files(device.check("cuMemExportToShareableHandle", code))?;
         if descriptor < 0 {
             return Err(Error::Refused {
                 operation: "Mapping::export",
@@ -349,6 +350,17 @@ impl GuardedMapping {
         });
         every([freed, released].into_iter().flatten())
     }
+}
+
+/// Adds to a failure that this process can open no more files, if that is so: the driver has codes of other meanings for it.
+fn for_want_of_files(result: Result<()>) -> Result<()> {
+    result.map_err(|error| match socket::is_full() {
+        true => Error::Refused {
+            operation: "memory for peers",
+            why: format!("{error}; {}", socket::full()),
+        },
+        false => error,
+    })
 }
 
 impl Drop for GuardedMapping {

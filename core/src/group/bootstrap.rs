@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::Path;
 use std::time::Instant;
 
 use super::rank::{Rank, list};
@@ -21,6 +22,16 @@ pub trait Bootstrap: Send + Sync {
     /// [`BootstrapError::Timeout`] with the ranks that did not come before `deadline`; a rank that timed out must be able
     /// to call again. [`BootstrapError::Left`] when a rank is known to be gone, [`BootstrapError::Other`] for the rest.
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError>;
+
+    /// A folder that all ranks share, for the sockets over which processes hand over memory and subgroups meet. Its path may
+    /// differ from rank to rank, as it does in containers; at most 75 bytes. Each socket's file has rights 0600 and goes as
+    /// soon as the ranks have met.
+    ///
+    /// Without a folder, sockets have names in the kernel's abstract space, which only processes of one network namespace
+    /// share.
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// An all-gather among the ranks failed.

@@ -5,12 +5,14 @@ mod descriptors;
 mod envelope;
 mod rank;
 mod remains;
+mod subgroup;
 mod thread;
 mod unix;
 mod verdict;
 pub(crate) mod wire;
 
 use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -126,9 +128,20 @@ impl Group {
         &self.members
     }
 
+    /// The name of a rank in the caller's world, such as that of one which an error or a fault report names by its place
+    /// here.
+    pub fn member(&self, rank: Rank) -> Option<u64> {
+        self.members.get(rank.index()).copied()
+    }
+
     /// How long a rank waits for the others.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// How the ranks reach one another. Exchanges of the caller's own need the same order on all ranks as the group's.
+    pub fn bootstrap(&self) -> &Arc<dyn Bootstrap> {
+        &self.bootstrap
     }
 
     /// Every other rank, beginning with the one after this: ranks that walk their peers do not all begin at the same.
@@ -154,9 +167,18 @@ impl Group {
         // No two messages of a process are alike, so an answer to an earlier one is found out.
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let sent = envelope(what, self.pool, number, payload);
+        let sent = envelope(what, self.pool, self.me, number, payload);
         let deadline = Instant::now() + self.timeout;
-        let parts = self.bootstrap.all_gather(&sent, deadline);
+        let gather = AssertUnwindSafe(|| self.bootstrap.all_gather(&sent, deadline));
+        // The host's code. What this rank holds meanwhile is given back as after any other failure of it.
+        let parts = panic::catch_unwind(gather).unwrap_or_else(|panic| {
+            let words = panic.downcast_ref::<&str>().copied();
+            let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            Err(BootstrapError::Other(format!(
+                "it panicked: {}",
+                words.unwrap_or("no words")
+            )))
+        });
         let parts = parts.map_err(|error| {
             Missed::Lost(match error {
                 BootstrapError::Timeout { missing } => Error::Timeout {
@@ -178,8 +200,10 @@ impl Group {
         let mut failures = Vec::new();
         for (rank, part) in (0u32..).map(Rank).zip(&parts) {
             // What others have had of this rank may be whole, so this is no verdict.
-            let Some((step, pool, payload)) = open(part) else {
-                return Err(lost(format!("the message of {rank} came damaged")));
+            let Some((step, pool, payload)) = open(part, rank) else {
+                return Err(lost(format!(
+                    "the message of {rank} came damaged, or another came in its place"
+                )));
             };
             if step == what && pool == self.pool {
                 payloads.push(payload);
@@ -255,7 +279,10 @@ mod tests {
 
     #[test]
     fn the_callers_order_is_kept() {
-        assert_eq!(group(1, &[7, 2, 9]).unwrap().members(), [7, 2, 9]);
+        let group = group(1, &[7, 2, 9]).unwrap();
+        assert_eq!(group.members(), [7, 2, 9]);
+        assert_eq!(group.member(Rank(2)), Some(9));
+        assert_eq!(group.member(Rank(3)), None);
     }
 
     #[test]
@@ -286,6 +313,27 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_two_others_in_each_others_place_are_found_out() {
+        struct Swapped;
+        impl Bootstrap for Swapped {
+            fn all_gather(
+                &self,
+                bytes: &[u8],
+                _: Instant,
+            ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
+                let of = |rank| envelope("step", 0, Rank(rank), 1 << 40, b"");
+                Ok(vec![bytes.to_vec(), of(2), of(1)])
+            }
+        }
+        let group = Group::new(Arc::new(Swapped), Rank(0), 3).unwrap();
+        let said = group.exchange("step", b"").unwrap_err().to_string();
+        assert!(
+            said.contains("the message of rank 1 came damaged"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn an_answer_to_an_earlier_message_is_found_out() {
         struct Echo;
         impl Bootstrap for Echo {
@@ -294,7 +342,8 @@ mod tests {
                 _: &[u8],
                 _: Instant,
             ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
-                Ok(vec![envelope("step", 0, 1 << 40, b""); 2])
+                let echo = |rank| envelope("step", 0, Rank(rank), 1 << 40, b"");
+                Ok(vec![echo(0), echo(1)])
             }
         }
         let group = Group::new(Arc::new(Echo), Rank(0), 2).unwrap();

@@ -118,7 +118,7 @@ device_struct! {
 
 device_struct! {
     /// `lse_reduce_scatter`: partial `[B, H, D]` with LSE `[B, H]` to `[B, H/W, D]`. Strides in bytes.
-    pub struct ReduceParams [size = 1720, align = 8] {
+    pub struct ReduceParams [size = 1728, align = 8] {
         /// Common start.
         header: Header = 0,
         /// Partial outputs of all heads.
@@ -149,8 +149,13 @@ device_struct! {
         row_threads_log2: u32 = 1708,
         /// 0: LSE in base e, 1: in base 2.
         lse_base2: u32 = 1712,
+        /// Zero. A field that is read where `lse_base2` is not would make nvcc read both at once, with a hint that only newer
+        /// drivers know.
+        reserved0: u32 = 1716,
         /// `(2^32 - 1) / heads`.
-        heads_reciprocal: u32 = 1716,
+        heads_reciprocal: u32 = 1720,
+        /// Zero.
+        reserved1: u32 = 1724,
     }
 }
 

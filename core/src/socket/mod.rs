@@ -1,8 +1,9 @@
 //! Unix SEQPACKET sockets: messages keep their bounds, and each end knows the other's user and process.
 
+mod listener;
 mod peer;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,6 +18,7 @@ use rustix::net::{
     recv, recvmsg, send, sendmsg, socket_with,
 };
 
+pub(crate) use listener::{Listener, Place, sweep};
 pub(crate) use peer::Peer;
 
 /// Most descriptors in one message.
@@ -42,6 +44,37 @@ pub(crate) struct Delivery {
     pub message: Vec<u8>,
     /// Copies of the sender's descriptors.
     pub descriptors: Vec<OwnedFd>,
+}
+
+/// Why a message with descriptors was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Untaken {
+    /// It is none that was expected, in words; or the connection is closed.
+    Unexpected(String),
+    /// This process can open no more files.
+    Full,
+}
+
+/// What an error of a call on a socket means.
+pub(crate) fn explain(error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE) => full(),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether this process can open no more files.
+pub(crate) fn is_full() -> bool {
+    new().is_err_and(|error| error.raw_os_error() == Some(Errno::MFILE.raw_os_error()))
+}
+
+/// That this process can open no more files.
+pub(crate) fn full() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let limit = limit
+        .current
+        .map_or("no".to_owned(), |most| most.to_string());
+    format!("this process has too many open files; raise its limit of {limit} (ulimit -n)")
 }
 
 /// A socket that never blocks and is not inherited by programs that this process starts.
@@ -128,13 +161,14 @@ pub(crate) fn send_descriptors(
 ///
 /// # Errors
 ///
-/// In words, for any other number, a message of more than `limit` bytes, and a closed connection. What descriptors came
-/// are closed.
+/// For any other number, a message of more than `limit` bytes, and a closed connection; and where this process cannot take
+/// them. What descriptors came are closed.
 pub(crate) fn receive_descriptors(
     socket: &OwnedFd,
     limit: usize,
     count: usize,
-) -> Result<Option<Delivery>, String> {
+) -> Result<Option<Delivery>, Untaken> {
+    let unexpected = |why| Err(Untaken::Unexpected(why));
     let mut message = vec![0; limit];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -143,7 +177,7 @@ pub(crate) fn receive_descriptors(
     let received = match recvmsg(socket, &mut into, &mut control, flags) {
         Ok(received) => received,
         Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
-        Err(error) => return Err(format!("nothing can be read: {error}")),
+        Err(error) => return unexpected(format!("nothing can be read: {error}")),
     };
     let descriptors: Vec<OwnedFd> = control
         .drain()
@@ -155,25 +189,37 @@ pub(crate) fn receive_descriptors(
         .collect();
     // Beyond the space the kernel hands out none and says so; also when this process can open no more.
     if received.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(format!(
-            "only {} of the descriptors arrived; too many were sent, or this process has too many open (ulimit -n)",
-            descriptors.len()
-        ));
+        // There was space for these.
+        if descriptors.len() < count {
+            return Err(Untaken::Full);
+        }
+        return unexpected("too many descriptors were sent".to_owned());
     }
     if received.flags.contains(ReturnFlags::TRUNC) {
-        return Err(format!("more than {limit} bytes"));
+        return unexpected(format!("more than {limit} bytes"));
     }
     if received.bytes == 0 {
-        return Err("it is closed".to_owned());
+        return unexpected("it is closed".to_owned());
     }
     if descriptors.len() != count {
-        return Err(format!("{} descriptors, not {count}", descriptors.len()));
+        return unexpected(format!("{} descriptors, not {count}", descriptors.len()));
     }
     message.truncate(received.bytes);
     Ok(Some(Delivery {
         message,
         descriptors,
     }))
+}
+
+/// A number that nobody can guess.
+pub(crate) fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    // So few come whole or not at all, and without waiting once the system has started.
+    let length = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    match length == bytes.len() {
+        true => Ok(u64::from_le_bytes(bytes)),
+        false => Err(io::Error::other("the kernel gave no random number")),
+    }
 }
 
 /// Waits until one of these can go on, at the longest until `deadline`.

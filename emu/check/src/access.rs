@@ -6,7 +6,6 @@ use slabfence_emu_exec::{Access, AccessKind, Order, Scope};
 
 use crate::{
     Options, Region, RegionKind, Rule, Writers, binding,
-    clock::ALL,
     conflict::conflict,
     findings::{Findings, Where},
     map::Map,
@@ -26,8 +25,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) access: &'a Access<'a>,
     pub(crate) pc: u32,
     pub(crate) site: u32,
-    /// Whether the lanes' access is taken for one.
-    pub(crate) broadcast: bool,
+    /// Whether the lanes' access is taken for one, as far as later accesses may race with it.
+    pub(crate) joint: bool,
+    /// Whether a lane has learnt something by it.
+    pub(crate) learnt: bool,
 }
 
 /// Memory that one lane accesses.
@@ -63,21 +64,24 @@ impl Scene<'_> {
         self.access.scope.filter(|_| releases)
     }
 
-    /// Whether all lanes of the warp load the same ordinary word: one access, as far as memory is concerned.
-    fn is_broadcast(&self) -> bool {
+    /// Whether all lanes of the warp load the same word and go on knowing the same.
+    fn is_joint(&self) -> bool {
         let access = self.access;
         access.lanes == u32::MAX
             && access.kind == AccessKind::Load
-            && access.scope.is_none()
+            && access.order != Order::Acquire
             && !access.nc
             && access.addresses.iter().all(|at| *at == access.addresses[0])
             && self.warp.is_uniform()
     }
 
-    /// The lanes to look at, one for all if they do the same.
+    /// The lanes to look at, one for all if they do the same. What a strong load takes along is each lane's.
     fn lanes_apart(&mut self) -> u32 {
-        self.broadcast = self.is_broadcast();
-        if self.broadcast { 1 } else { self.access.lanes }
+        self.joint = self.is_joint();
+        match self.joint && self.access.scope.is_none() {
+            true => 1,
+            false => self.access.lanes,
+        }
     }
 
     fn stamp(&self, lane: usize) -> Stamp {
@@ -88,11 +92,7 @@ impl Scene<'_> {
             AccessKind::Store => how.writing(),
             AccessKind::ReadModifyWrite => how.atomic(),
         };
-        let mut by = self.warp.lane(lane);
-        if self.broadcast {
-            by.lane = ALL;
-        }
-        Stamp::new(by, self.warp.time, self.site, how)
+        Stamp::new(self.warp.lane(lane), self.warp.time, self.site, how)
     }
 
     fn bytes(&self) -> u64 {
@@ -154,9 +154,10 @@ impl Scene<'_> {
         self.after();
     }
 
-    /// The slot's time passes at each release, so that what comes after is not taken for published.
+    /// The slot's time passes at each release, so that what comes after is not taken for published, and where a lane
+    /// learns something, so that what it does from then on differs from what it did before.
     fn after(&mut self) {
-        if self.releases().is_some() {
+        if self.releases().is_some() || self.learnt {
             self.warp.time += 1;
         }
     }
@@ -205,6 +206,11 @@ impl Scene<'_> {
             &mut *self.findings,
             target.region.is_none(),
         );
+        let stamp = match self.joint {
+            true if lane != 0 => return,
+            true => stamp.of_all(),
+            false => stamp,
+        };
         let by = match self.access.nc {
             true => Visitor::outside_the_model(stamp, &self.warp.begin),
             false => Visitor::new(stamp, self.warp.view(lane)),

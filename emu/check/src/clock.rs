@@ -1,6 +1,6 @@
 //! Vector clocks over slots, with single lanes where less than a whole warp is known.
 //!
-//! A slot stands for a warp (or a copy, a fill) while it runs. Its time grows at every release and barrier, so that an
+//! A slot stands for a warp (or a copy, a fill) while it runs. Its time grows at every release, acquire and barrier, so that an
 //! access is named by slot, lane and time. Most of what a thread knows of others it knows of whole warps: those times lie
 //! in a plain vector. What one lane released without a barrier of its warp is known of that lane alone.
 
@@ -39,6 +39,7 @@ impl Clock {
         bits.is_some_and(|bits| bits >> (slot % 64) & 1 != 0)
     }
 
+    #[cold]
     fn knows_single(&self, lane: Lane, time: u32) -> bool {
         if lane.lane == ALL {
             let slot = lane.slot;

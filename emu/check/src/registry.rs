@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use slabfence_emu_exec::{Launch, Scope};
 
-use crate::{Op, Party, Region, Thread, clock::Lane, findings::Where};
+use crate::{
+    Op, Party, Region, Thread,
+    clock::{ALL, Lane},
+    findings::Where,
+};
 
 /// No slot: nobody accessed yet.
 const NOBODY: u16 = u16::MAX;
@@ -107,6 +111,11 @@ impl Stamp {
             lane: lane.lane,
             how,
         }
+    }
+
+    /// The same of all lanes of the warp.
+    pub(crate) fn of_all(self) -> Self {
+        Self { lane: ALL, ..self }
     }
 
     #[inline]

@@ -67,6 +67,7 @@ impl Scene<'_> {
                 pc: self.pc,
             };
             self.warp.synchronised(self.registry, on);
+            self.learnt = true;
         }
         if !self.stores() {
             self.learn_from_value(lane, element, kind);

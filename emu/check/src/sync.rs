@@ -40,7 +40,8 @@ impl Hook for Checker {
             access,
             pc: at.pc,
             site,
-            broadcast: false,
+            joint: false,
+            learnt: false,
         };
         match access.space {
             Space::Shared => scene.shared(&mut block.shared),

@@ -52,7 +52,7 @@ pub(crate) struct Thread {
     pending: Vec<(u64, Head)>,
     /// Its release fences, wider scopes of earlier times and narrower of later.
     fences: Vec<Head>,
-    /// Its last release of each word.
+    /// Its releases of each word, wider scopes of earlier times and narrower of later.
     released: Vec<(u64, Head)>,
     /// Its last look at each word that waits end on.
     pub(crate) looks: Vec<Look>,
@@ -185,10 +185,10 @@ impl Warp {
             };
             publish(&mut heads, &began);
         }
-        if release.is_some() {
+        if let Some(scope) = release {
             let own = heads[0].clone();
             let released = &mut self.thread(lane).released;
-            released.retain(|entry| entry.0 != address);
+            released.retain(|entry| entry.0 != address || entry.1.scope > scope);
             released.push((address, own));
         }
         heads

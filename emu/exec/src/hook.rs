@@ -21,8 +21,8 @@ pub trait Hook {
     /// Lanes of a warp ended.
     fn exit(&mut self, at: &Site<'_>, lanes: u32);
 
-    /// Whether a step ends, as if its fuel were spent, before the next strong access or read-modify-write: so whoever
-    /// schedules can choose there.
+    /// Whether a step ends, as if its fuel were spent, before the next strong access, read-modify-write or `fence.sc`: so
+    /// whoever schedules can choose there.
     fn pauses(&self) -> bool {
         false
     }

@@ -41,10 +41,12 @@ impl Registers {
         if flag.negated { !lanes } else { lanes }
     }
 
+    #[inline]
     pub(crate) fn n(&self, slot: Slot) -> &Narrow {
         &self.narrow[usize::from(slot)]
     }
 
+    #[inline]
     pub(crate) fn w(&self, slot: Slot) -> &Wide {
         &self.wide[usize::from(slot)]
     }
@@ -66,6 +68,7 @@ impl Registers {
     }
 
     /// A value of one lane, zero-extended.
+    #[inline]
     pub(crate) fn get(&self, place: Place, lane: usize) -> u64 {
         match place {
             Place::Narrow(slot, _) => self.n(slot)[lane].into(),
@@ -75,6 +78,7 @@ impl Registers {
     }
 
     /// Sets a value of one lane, truncated to its register.
+    #[inline]
     pub(crate) fn set(&mut self, place: Place, lane: usize, value: u64) {
         match place {
             Place::Narrow(slot, mask) => self.narrow[usize::from(slot)][lane] = value as u32 & mask,

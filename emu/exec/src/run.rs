@@ -189,6 +189,7 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
             Op::Memory(op) if H::CHECKING && op.is_strong() && self.env.hook.pauses() => {
                 Next::Pause
             }
+            Op::Fence(fence) if H::CHECKING && fence.sc && self.env.hook.pauses() => Next::Pause,
             Op::Memory(op) => self.memory(op, pc, lanes, current),
             Op::Lanes(op) => self.lanes(op, pc, lanes),
             Op::Barrier(_) => Next::Stop(Outcome::Barrier { pc, lanes }),

@@ -8,7 +8,8 @@ use crate::{
     window,
 };
 
-/// A strong access or read-modify-write that a warp executes next.
+/// A strong access, read-modify-write or `fence.sc` that a warp executes next. All `fence.sc` come in one order, which
+/// is noticed: each is told as a read-modify-write of no bytes at the last address.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upcoming {
     /// Index of the instruction in the entry's body.
@@ -30,7 +31,7 @@ pub struct Upcoming {
 }
 
 impl Cta {
-    /// The strong access, if it is one, that a warp executes next.
+    /// The strong access or `fence.sc`, if it is one, that a warp executes next.
     pub fn upcoming(&self, warp: usize) -> Option<Upcoming> {
         let warp = self.warp(warp)?;
         let (pc, active) = warp.next_place()?;
@@ -39,12 +40,23 @@ impl Cta {
             None => active,
             Some(guard) => active & warp.registers.flag(guard),
         };
-        let Op::Memory(op) = &inst.op else {
-            return None;
+        let op = match &inst.op {
+            _ if lanes == 0 => return None,
+            Op::Memory(op) if op.is_strong() => op,
+            Op::Fence(fence) if fence.sc => {
+                return Some(Upcoming {
+                    pc,
+                    lanes,
+                    kind: AccessKind::ReadModifyWrite,
+                    operation: None,
+                    returns: false,
+                    space: Space::Global,
+                    bytes: 0,
+                    addresses: [u64::MAX; LANES],
+                });
+            }
+            _ => return None,
         };
-        if lanes == 0 || !op.is_strong() {
-            return None;
-        }
         let mut addresses = op.addresses(&warp.registers);
         let first = lanes.trailing_zeros() as usize % LANES;
         let space = match op.place {

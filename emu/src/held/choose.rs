@@ -70,6 +70,8 @@ pub(super) enum Chooser {
     Priorities {
         random: Random,
         priorities: BTreeMap<Name, u64>,
+        /// Who has the highest priority of those who were ready at the last choice.
+        highest: Option<Name>,
         /// Instructions of the run at which the highest loses its priority, the next one last.
         changes: Vec<u64>,
         /// What the next one that loses its priority gets.
@@ -96,6 +98,7 @@ impl Chooser {
                 Chooser::Priorities {
                     random,
                     priorities: BTreeMap::new(),
+                    highest: None,
                     changes,
                     lowest: u64::from(u32::MAX),
                 }
@@ -172,23 +175,30 @@ impl Chooser {
             Chooser::Priorities {
                 random,
                 priorities,
+                highest,
                 changes,
                 lowest,
             } => {
-                for agent in ready {
-                    let drawn = || random.next() | 1 << 63;
-                    priorities.entry(agent.name).or_insert_with(drawn);
-                }
                 let first = |priorities: &BTreeMap<Name, u64>| {
                     let highest = ready.iter().max_by_key(|agent| priorities.get(&agent.name));
                     highest.unwrap_or(&ready[0]).name
                 };
-                let mut name = first(priorities);
+                let mut name = match *highest {
+                    Some(name) if !changed => name,
+                    _ => {
+                        for agent in ready {
+                            let drawn = || random.next() | 1 << 63;
+                            priorities.entry(agent.name).or_insert_with(drawn);
+                        }
+                        first(priorities)
+                    }
+                };
                 while changes.pop_if(|at| *at <= executed).is_some() {
                     *lowest -= 1;
                     priorities.insert(name, *lowest);
                     name = first(priorities);
                 }
+                *highest = Some(name);
                 Choice::once(name, 1 + random.below(16) as u32)
             }
         }

@@ -40,7 +40,7 @@ impl Stage {
                 Did::Call(callback, op) => return Stop::Call(callback, op),
                 Did::Fault(words) => return Stop::End(End::Fault(words)),
             }
-            if self.executed > plan.limit {
+            if self.executed > self.limit {
                 return Stop::End(End::Unfinished(self.waiters(state)));
             }
             let changed = known.replace(self.crew.changes()) != Some(self.crew.changes());

@@ -2,7 +2,8 @@
 //!
 //! Dynamic partial-order reduction (Flanagan, Godefroid 2005) with sleep sets, by repeated runs: a schedule is run to its
 //! end; wherever two accesses of it conflict and nothing orders them, the place before the first becomes one at which the
-//! other goes first in a later run. A poll that sees nothing new is no event: its warp waits until the word is written.
+//! other goes first in a later run. A poll that sees nothing new is no event: its warp waits until the word is written. One
+//! that sees another value than before and goes on polling is one, for it may have acquired what came with that value.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -118,6 +119,8 @@ impl Search {
         let mut stage = running.stage(plan, None, true)?;
         self.order.restart();
         let mut awaiting: BTreeMap<Name, Strong> = BTreeMap::new();
+        // What warps found at their last look, where they go on polling.
+        let mut looks: BTreeMap<Name, Strong> = BTreeMap::new();
         let mut at = 0;
         let mut did = stage
             .open(running.state())
@@ -137,7 +140,7 @@ impl Search {
                 }
             }
             let state = running.state();
-            if stage.executed > plan.limit {
+            if stage.executed > stage.limit {
                 break Outcome::Ended(End::Unfinished(stage.waiters(state)));
             }
             let can = |agent: &&Agent| {
@@ -211,7 +214,13 @@ impl Search {
                     && a.addresses == b.addresses
             };
             let again = before.zip(after).is_some_and(|(a, b)| same(&a, &b));
-            if !access.write && again {
+            let other = |last: &Strong| last.words == access.words && last.found != access.found;
+            let learns = looks.get(&name).is_some_and(other);
+            match again {
+                true => _ = looks.insert(name, access.clone()),
+                false => _ = looks.remove(&name),
+            }
+            if !access.write && again && !learns {
                 // The same again: the place is as it was, with one who waits.
                 self.order.take_back(name, &access, count);
                 awaiting.insert(name, access);

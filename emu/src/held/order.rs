@@ -60,6 +60,8 @@ pub(super) struct Order {
     numbers: BTreeMap<Name, usize>,
     clocks: BTreeMap<Name, Clock>,
     words: BTreeMap<u64, Vec<Past>>,
+    /// Events that the last one took the place of, with their words.
+    replaced: Vec<(u64, Past)>,
 }
 
 impl Order {
@@ -129,25 +131,34 @@ impl Order {
             access: access.clone(),
             clock,
         };
+        self.replaced.clear();
         for &word in &access.words {
             let all = self.words.entry(word).or_default();
             match access.write && access.commutes.is_none() {
                 // Whatever conflicts with an earlier one conflicts with this one, which lies behind all of them.
                 true => all.clear(),
-                false => all.retain(|old| old.agent != agent || old.access.write != access.write),
+                false => {
+                    let same =
+                        |old: &mut Past| old.agent == agent && old.access.write == access.write;
+                    let gone = all.extract_if(.., same);
+                    self.replaced.extend(gone.map(|past| (word, past)));
+                }
             }
             all.push(past.clone());
         }
         count
     }
 
-    /// The access, event `count` of the agent, was nothing that others could notice.
+    /// The access, event `count` of the agent and the last that was performed, was nothing that others could notice.
     pub(super) fn take_back(&mut self, name: Name, access: &Strong, count: u32) {
         let agent = self.number(name);
         for word in &access.words {
             if let Some(all) = self.words.get_mut(word) {
                 all.retain(|past| (past.agent, past.count) != (agent, count));
             }
+        }
+        for (word, past) in self.replaced.drain(..) {
+            self.words.entry(word).or_default().push(past);
         }
     }
 
@@ -176,6 +187,7 @@ mod tests {
     fn access(word: u64, write: bool, commutes: Option<Operation>) -> Strong {
         Strong {
             words: vec![word],
+            found: 0,
             write,
             commutes,
         }

@@ -44,10 +44,14 @@ impl Stage {
         Err(Did::Fault(words))
     }
 
-    /// Starts what can start, and runs every warp to its next strong access, its next barrier or its end.
+    /// Starts what can start, and runs every warp to its next strong access, its next barrier or its end. One that comes to
+    /// none of these runs into the run's limit.
     pub(super) fn settle(&mut self, order: &mut Order, state: &mut State) -> Did {
         self.watch.pause = true;
         loop {
+            if self.executed > self.limit {
+                return Did::Moved;
+            }
             match self.dispatch_all(state) {
                 Did::Moved | Did::Polled => self.begin(order),
                 did => return did,

@@ -55,6 +55,8 @@ pub(super) struct Stage {
     pub(super) tick: u64,
     /// Warp-instructions executed.
     pub(super) executed: u64,
+    /// Of which the run ends behind so many.
+    pub(super) limit: u64,
     /// Operations that have completed and those that they waited for, for who follows the order of things.
     pub(super) ended: Vec<(Name, Vec<Name>)>,
     /// What the detector says of the fault that ended the run.
@@ -90,6 +92,7 @@ impl Stage {
             now: BEGINNING,
             tick: plan.tick,
             executed: 0,
+            limit: plan.limit,
             ended: Vec::new(),
             finding: None,
             ranks_are_devices: plan.ranks_are_devices,

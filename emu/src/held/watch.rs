@@ -12,11 +12,16 @@ use super::detector::Detector;
 use super::name::{Name, mix};
 use super::places::Places;
 
-/// A strong access as the explorer of all schedules sees it.
+/// In place of a word: the one order of all `fence.sc`. No memory is there.
+const FENCES: u64 = u64::MAX;
+
+/// A strong access, or a `fence.sc`, as the explorer of all schedules sees it.
 #[derive(Clone, Debug)]
 pub(super) struct Strong {
     /// Words of 8 bytes that it touches.
     pub(super) words: Vec<u64>,
+    /// Digest of what its lanes found there.
+    pub(super) found: u64,
     /// Whether it writes.
     pub(super) write: bool,
     /// The operation, if it writes without looking: two of one kind in either order leave the same.
@@ -229,8 +234,11 @@ impl Watch {
         }
         if let Some(strong) = &mut self.strong {
             let commutes = access.operation.filter(|_| !access.returns);
+            let lanes = (0..32).filter(|lane| access.lanes >> lane & 1 == 1);
+            let found = lanes.flat_map(|lane| access.loaded.iter().map(move |row| row[lane]));
             strong.push(Strong {
                 words: words.clone(),
+                found: found.fold(0, mix),
                 write,
                 commutes,
             });
@@ -272,6 +280,14 @@ impl Hook for Watch {
     }
 
     fn fence(&mut self, at: &Site<'_>, lanes: u32, fence: Fence) {
+        if let Some(strong) = self.strong.as_mut().filter(|_| fence.sc) {
+            strong.push(Strong {
+                words: vec![FENCES],
+                found: 0,
+                write: true,
+                commutes: None,
+            });
+        }
         self.detector.fence(at, lanes, fence);
     }
 

@@ -15,17 +15,26 @@ pub enum When {
     Garbled,
     /// It gives what it gave the last time.
     Repeated,
+    /// Two parts of what it gives are in each other's place.
+    Swapped,
+    /// A part of what it gives is not there.
+    Short,
+    /// It panics, and does nothing.
+    Panics,
 }
 
 impl When {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Before,
         Self::After,
         Self::Late,
         Self::Truncated,
         Self::Garbled,
         Self::Repeated,
+        Self::Swapped,
+        Self::Short,
+        Self::Panics,
     ];
 }
 
@@ -63,6 +72,9 @@ impl Effect {
                 When::Truncated,
                 When::Garbled,
                 When::Repeated,
+                When::Swapped,
+                When::Short,
+                When::Panics,
             ],
         }
     }

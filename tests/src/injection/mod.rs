@@ -127,6 +127,13 @@ impl Ledger {
         };
     }
 
+    /// How many calls of an entry there were.
+    pub fn count(&self, entry: &str) -> u32 {
+        let state = self.state();
+        let calls = state.calls.iter().filter(|((_, of), _)| *of == entry);
+        calls.map(|(_, count)| count).sum()
+    }
+
     /// How many calls have failed.
     pub fn hits(&self) -> usize {
         self.state().hits

@@ -7,18 +7,20 @@
 #[cfg(test)]
 mod tests;
 
-use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::wire::{Reader, Writer};
 use super::{BootstrapError, Group, PeerIndex, Rank};
 use crate::error::{Error, Result};
-use crate::socket::{self, Peer};
+use crate::socket::{self, Listener, Peer, Place, Untaken, random};
 
 /// First word of every message: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"slabfds1");
@@ -31,18 +33,21 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 const OPERATION: &str = "handing over memory";
 
-/// Where a rank takes descriptors.
+/// Where a rank takes descriptors. Its file, if it has one, goes with it.
 #[derive(Debug)]
 struct Door {
-    listener: OwnedFd,
-    number: u64,
-    token: u64,
+    listener: Listener,
+    record: Record,
+    /// Connections that have not said anything.
+    guests: Vec<OwnedFd>,
 }
 
-/// The address of the door with this number.
-fn address(number: u64) -> Result<SocketAddrUnix> {
-    let name = format!("slabfence-{number:016x}");
-    SocketAddrUnix::new_abstract_name(name.as_bytes()).or_else(failed)
+/// What the others are told of a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Record {
+    number: u64,
+    token: u64,
+    in_folder: bool,
 }
 
 fn refuse<T>(why: String) -> Result<T> {
@@ -52,36 +57,60 @@ fn refuse<T>(why: String) -> Result<T> {
     })
 }
 
-fn failed<T>(error: impl std::fmt::Display) -> Result<T> {
-    refuse(format!("a socket failed: {error}"))
+fn failed<T>(error: impl Into<io::Error>) -> Result<T> {
+    refuse(format!(
+        "a socket failed: {}",
+        socket::explain(&error.into())
+    ))
 }
 
 impl Door {
-    fn open() -> Result<Self> {
-        // The standard library seeds its hashers from the system's random numbers.
-        let random = |what| RandomState::new().hash_one(what);
-        let (number, token) = (random("door"), random("token"));
-        let listener = socket::new().or_else(failed)?;
-        rustix::net::bind(&listener, &address(number)?).or_else(failed)?;
-        rustix::net::listen(&listener, MAX_GUESTS as i32).or_else(failed)?;
+    fn open(folder: Option<&Path>, deadline: Instant) -> Result<Self> {
+        let record = Record {
+            number: random().or_else(failed)?,
+            token: random().or_else(failed)?,
+            in_folder: folder.is_some(),
+        };
+        let place = Place::of_meeting(folder, record.number);
+        let listener = Listener::open(&place, deadline).or_else(refuse)?;
         Ok(Self {
             listener,
-            number,
-            token,
+            record,
+            guests: Vec::new(),
         })
-    }
-
-    /// What the others are told.
-    fn record(&self) -> Vec<u8> {
-        Writer::new().word(self.number).word(self.token).finish()
     }
 }
 
-/// Reads a rank's [`Door::record`]: number and token.
-fn read_record(record: &[u8]) -> Option<(u64, u64)> {
-    let mut reader = Reader::new(record);
-    let door = (reader.word()?, reader.word()?);
-    reader.end(door)
+impl Record {
+    fn write(&self) -> Vec<u8> {
+        let words = Writer::new().word(self.number).word(self.token);
+        words.word(self.in_folder.into()).finish()
+    }
+
+    fn read(record: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(record);
+        let record = Self {
+            number: reader.word()?,
+            token: reader.word()?,
+            in_folder: reader.word()? != 0,
+        };
+        reader.end(record)
+    }
+
+    /// The door's address, for a rank with this folder.
+    fn address(&self, folder: Option<&Path>) -> Result<SocketAddrUnix> {
+        let folder = match (self.in_folder, folder) {
+            (true, None) => {
+                return refuse(
+                    "its socket is in a folder, and this rank's bootstrap names none".to_owned(),
+                );
+            }
+            (true, folder) => folder,
+            (false, _) => None,
+        };
+        let place = Place::of_meeting(folder, self.number);
+        place.address().or_else(refuse)
+    }
 }
 
 impl Group {
@@ -93,8 +122,10 @@ impl Group {
         peers: &[PeerIndex],
         mine: Result<Vec<OwnedFd>>,
     ) -> Result<Vec<Vec<OwnedFd>>> {
-        let ready = mine.and_then(|mine| Ok((mine, Door::open()?)));
-        let record = ready.as_ref().map(|(_, door)| door.record());
+        let folder = self.bootstrap.folder();
+        let soon = || Instant::now() + self.timeout() / 2;
+        let ready = mine.and_then(|mine| Ok((mine, Door::open(folder, soon())?)));
+        let record = ready.as_ref().map(|(_, door)| door.record.write());
         let records = match record {
             Ok(record) => self.share("create: export", Ok(record))?,
             Err(_) => {
@@ -102,22 +133,24 @@ impl Group {
                 return ready.map(|_| Vec::new());
             }
         };
-        let theirs = ready.and_then(|(mine, door)| {
-            // Half of the time, so that the verdict reaches the others before they give this rank up.
-            let deadline = Instant::now() + self.timeout() / 2;
-            let sent: Vec<Result<Peer>> = peers
-                .iter()
-                .map(|peer| send_to(*peer, self.me(), &records[peer.index()], &mine, deadline))
-                .collect();
-            let others: Vec<Option<&Peer>> = sent.iter().map(|one| one.as_ref().ok()).collect();
-            let theirs = take_from_all(peers, &others, &door, mine.len(), deadline);
-            // Only now: the others send to this rank meanwhile.
-            for one in sent {
-                one?;
-            }
-            theirs
-        });
-        self.agree("create: hand over", theirs)
+        let (mine, mut door) = ready?;
+        // Half of the time, so that the verdict reaches the others before they give this rank up.
+        let deadline = soon();
+        let sent: Vec<Result<Peer>> = peers
+            .iter()
+            .map(|peer| {
+                let record = Record::read(&records[peer.index()]);
+                send_to(*peer, self.me(), record, folder, &mine, deadline)
+            })
+            .collect();
+        let others: Vec<Option<&Peer>> = sent.iter().map(|one| one.as_ref().ok()).collect();
+        let theirs = take_from_all(peers, &others, &mut door, mine.len(), deadline);
+        // Only now: the others send to this rank meanwhile.
+        let sent: Result<Vec<Peer>> = sent.into_iter().collect();
+        let agreed = self.agree("create: hand over", sent.and(theirs));
+        // Not before: those that still come here, or are here, must not take a rank that has failed for one that has gone.
+        drop(door);
+        agreed
     }
 }
 
@@ -125,32 +158,44 @@ impl Group {
 fn send_to(
     peer: PeerIndex,
     me: Rank,
-    record: &[u8],
+    record: Option<Record>,
+    folder: Option<&Path>,
     mine: &[OwnedFd],
     deadline: Instant,
 ) -> Result<Peer> {
-    let Some((number, token)) = read_record(record) else {
+    let Some(record) = record else {
         return refuse(format!("{} sent a malformed address", peer.rank()));
     };
-    let there = address(number)?;
+    let there = match record.address(folder) {
+        Ok(there) => there,
+        Err(why) => return refuse(format!("{}: {why}", peer.rank())),
+    };
     let message = Writer::new()
         .word(MAGIC)
-        .word(token)
+        .word(record.token)
         .word(me.0.into())
         .finish();
     loop {
         let sent = socket::connect(&there).and_then(|connection| {
-            let other = Peer::of(&connection).map_err(std::io::Error::other)?;
+            let other = Peer::of(&connection).map_err(io::Error::other)?;
             log::debug!("handing memory to {}, {other}", peer.rank());
             let sent = socket::send_descriptors(&connection, &message, mine)?;
             Ok(sent.then_some(other))
         });
         match sent {
             Ok(Some(other)) => return Ok(other),
-            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => {
+            Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                return failed(error);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
                 return refuse(format!(
-                    "{} cannot be reached: {error}; it has ended, or is not on one machine, of one user, in one network namespace with this rank",
-                    peer.rank()
+                    "{} cannot be reached: {error}; it has ended, or is not on one machine and of one user with this rank, or {}",
+                    peer.rank(),
+                    match record.in_folder {
+                        true => "does not share the bootstrap's folder with it",
+                        false =>
+                            "is in another network namespace (a bootstrap that names a folder needs none in common)",
+                    }
                 ));
             }
             _ if Instant::now() >= deadline => {
@@ -166,12 +211,11 @@ fn send_to(
 fn take_from_all(
     peers: &[PeerIndex],
     others: &[Option<&Peer>],
-    door: &Door,
+    door: &mut Door,
     count: usize,
     deadline: Instant,
 ) -> Result<Vec<Vec<OwnedFd>>> {
     let mut theirs: Vec<Option<Vec<OwnedFd>>> = peers.iter().map(|_| None).collect();
-    let mut guests: Vec<OwnedFd> = Vec::new();
     loop {
         // Looked at first: once one has ended, nothing comes of it that is not there already.
         let late = Instant::now() >= deadline;
@@ -179,19 +223,25 @@ fn take_from_all(
             .iter()
             .map(|other| other.is_none_or(Peer::has_ended))
             .collect();
-        take_in(door, &mut guests)?;
-        for guest in std::mem::take(&mut guests) {
+        take_in(door)?;
+        let mut guests = std::mem::take(&mut door.guests).into_iter();
+        while let Some(guest) = guests.next() {
             match socket::receive_descriptors(&guest, MAX_MESSAGE, count) {
-                Ok(None) => guests.push(guest),
+                Ok(None) => door.guests.push(guest),
                 Ok(Some(came)) => {
-                    let place = read_sender(&came.message, door.token)
+                    let place = read_sender(&came.message, door.record.token)
                         .and_then(|rank| peers.iter().position(|peer| peer.rank() == rank));
                     match place.map(|place| &mut theirs[place]) {
                         Some(free @ None) => *free = Some(came.descriptors),
                         _ => log::warn!("a connection was refused: it is of no rank"),
                     }
                 }
-                Err(why) => log::warn!("a connection was refused: {why}"),
+                Err(Untaken::Unexpected(why)) => log::warn!("a connection was refused: {why}"),
+                // It may have been a peer's message, for which nobody else is to be blamed.
+                Err(Untaken::Full) => {
+                    door.guests.extend(guests);
+                    return refuse(socket::full());
+                }
             }
         }
         let missing = |of: &dyn Fn(usize) -> bool| -> Vec<Rank> {
@@ -216,22 +266,24 @@ fn take_from_all(
         // Of those whose message is still to come: who has ended wakes every wait.
         let open = others.iter().zip(&theirs).filter(|(_, got)| got.is_none());
         let ends = open.filter_map(|(other, _)| other.and_then(Peer::end));
-        let all = std::iter::once(&door.listener).chain(&guests).chain(ends);
+        let all = std::iter::once(&door.listener.socket)
+            .chain(&door.guests)
+            .chain(ends);
         let mut all: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
         socket::poll(&mut all, deadline).or_else(failed)?;
     }
 }
 
 /// Takes connections of this user.
-fn take_in(door: &Door, guests: &mut Vec<OwnedFd>) -> Result<()> {
-    while let Some(guest) = socket::accept(&door.listener).or_else(failed)? {
+fn take_in(door: &mut Door) -> Result<()> {
+    while let Some(guest) = socket::accept(&door.listener.socket).or_else(failed)? {
         match Peer::of(&guest) {
             Ok(_) => {
-                if guests.len() == MAX_GUESTS {
+                if door.guests.len() == MAX_GUESTS {
                     // The longest without a word goes first.
-                    guests.remove(0);
+                    door.guests.remove(0);
                 }
-                guests.push(guest);
+                door.guests.push(guest);
             }
             Err(why) => log::warn!("a connection was refused: {why}"),
         }

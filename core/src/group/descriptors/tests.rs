@@ -1,11 +1,12 @@
 use super::*;
 use crate::group::ThreadBootstrap;
+use crate::socket::tests::as_another_user;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
 /// Two ranks of which the second does what `second` says, with the first one's door and its own.
 fn two(
-    second: impl FnOnce(&Group, Door, (u64, u64)) + Send,
+    second: impl FnOnce(&Group, Door, Record) + Send,
     timeout: Duration,
 ) -> Result<Vec<Vec<OwnedFd>>> {
     let mut members = ThreadBootstrap::world(2).into_iter().map(|member| {
@@ -16,9 +17,12 @@ fn two(
     let (first, other) = (members.next().unwrap(), members.next().unwrap());
     thread::scope(|scope| {
         scope.spawn(move || {
-            let door = Door::open().unwrap();
-            let records = other.share("create: export", Ok(door.record())).unwrap();
-            second(&other, door, read_record(&records[0]).unwrap());
+            let soon = Instant::now() + Duration::from_secs(10);
+            let door = Door::open(None, soon).unwrap();
+            let records = other
+                .share("create: export", Ok(door.record.write()))
+                .unwrap();
+            second(&other, door, Record::read(&records[0]).unwrap());
         });
         let peers: Vec<PeerIndex> = first.peers().collect();
         let mine = (0..3).map(|_| pipe().1).collect();
@@ -36,8 +40,8 @@ fn message(token: u64) -> Vec<u8> {
     Writer::new().word(MAGIC).word(token).word(1).finish()
 }
 
-fn send(number: u64, message: &[u8], count: usize) {
-    let connection = socket::connect(&address(number).unwrap()).unwrap();
+fn send(record: Record, message: &[u8], count: usize) {
+    let connection = socket::connect(&record.address(None).unwrap()).unwrap();
     let descriptors: Vec<OwnedFd> = (0..count).map(|_| pipe().1).collect();
     let sent = match count {
         0 => socket::send_message(&connection, message),
@@ -51,14 +55,14 @@ fn descriptors_arrive_in_order_and_are_copies() {
     let (mut reader, writer) = pipe();
     let own = &mut vec![writer];
     let got = two(
-        |group, door, (number, token)| {
-            let there = socket::connect(&address(number).unwrap()).unwrap();
+        |group, mut door, record| {
+            let there = socket::connect(&record.address(None).unwrap()).unwrap();
             own.extend([pipe().1, pipe().1]);
-            assert!(socket::send_descriptors(&there, &message(token), own).unwrap());
+            assert!(socket::send_descriptors(&there, &message(record.token), own).unwrap());
             let peers: Vec<PeerIndex> = group.peers().collect();
             let until = Instant::now() + Duration::from_secs(10);
             let other = Peer::of(&there).unwrap();
-            let theirs = take_from_all(&peers, &[Some(&other)], &door, 3, until).unwrap();
+            let theirs = take_from_all(&peers, &[Some(&other)], &mut door, 3, until).unwrap();
             assert_eq!((theirs.len(), theirs[0].len()), (1, 3));
             group.verdict("create: hand over", &Ok(())).unwrap();
         },
@@ -78,22 +82,35 @@ fn descriptors_arrive_in_order_and_are_copies() {
 fn what_is_not_a_ranks_handover_is_sent_away_and_waited_past() {
     let (mut reader, writer) = pipe();
     let got = two(
-        |group, _door, (number, token)| {
-            send(number, &[0xa5; 24], 3);
-            send(number, &message(token)[..23], 3);
-            send(number, &[message(token), vec![0]].concat(), 3);
-            send(number, &[7; MAX_MESSAGE + 1], 3);
-            send(number, &message(token ^ 1), 3);
+        |group, _door, record| {
+            send(record, &[0xa5; 24], 3);
+            send(record, &message(record.token)[..23], 3);
+            send(record, &[message(record.token), vec![0]].concat(), 3);
+            send(record, &[7; MAX_MESSAGE + 1], 3);
+            send(record, &message(record.token ^ 1), 3);
             for count in [0, 2, 4, socket::MAX_DESCRIPTORS] {
-                send(number, &message(token), count);
+                send(record, &message(record.token), count);
             }
-            let of = |rank: u64| Writer::new().word(MAGIC).word(token).word(rank).finish();
-            send(number, &of(0), 3);
-            send(number, &of(2), 3);
-            drop(socket::connect(&address(number).unwrap()).unwrap());
-            let there = socket::connect(&address(number).unwrap()).unwrap();
+            let of = |rank: u64| {
+                Writer::new()
+                    .word(MAGIC)
+                    .word(record.token)
+                    .word(rank)
+                    .finish()
+            };
+            send(record, &of(0), 3);
+            send(record, &of(2), 3);
+            drop(socket::connect(&record.address(None).unwrap()).unwrap());
+            // All right, but of another user.
+            as_another_user(|| {
+                let stranger = socket::connect(&record.address(None).unwrap()).unwrap();
+                let three = [pipe().1, pipe().1, pipe().1];
+                // It may have been closed already.
+                let _ = socket::send_descriptors(&stranger, &message(record.token), &three);
+            });
+            let there = socket::connect(&record.address(None).unwrap()).unwrap();
             let right = [writer, pipe().1, pipe().1];
-            assert!(socket::send_descriptors(&there, &message(token), &right).unwrap());
+            assert!(socket::send_descriptors(&there, &message(record.token), &right).unwrap());
             group.verdict("create: hand over", &Ok(())).unwrap();
         },
         Duration::from_secs(20),
@@ -146,4 +163,19 @@ fn a_rank_that_cannot_export_fails_the_handover_on_all() {
         );
         assert!(said.contains("nothing to give"), "{said}");
     }
+}
+
+#[test]
+fn a_door_in_a_folder_is_found_by_those_who_have_one() {
+    let folder = std::env::temp_dir();
+    let soon = Instant::now() + Duration::from_secs(10);
+    let door = Door::open(Some(&folder), soon).unwrap();
+    let record = Record::read(&door.record.write()).unwrap();
+    assert_eq!(record, door.record);
+    drop(socket::connect(&record.address(Some(&folder)).unwrap()).unwrap());
+    let said = record.address(None).unwrap_err().to_string();
+    assert!(said.contains("this rank's bootstrap names none"), "{said}");
+    // One without is found by those who have a folder too.
+    let door = Door::open(None, soon).unwrap();
+    drop(socket::connect(&door.record.address(Some(&folder)).unwrap()).unwrap());
 }

@@ -1,9 +1,8 @@
 //! Meeting: rank 0 starts the hub, the others find it and say who they are.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,11 +13,10 @@ use super::connection::Connection;
 use super::frame::Frame;
 use super::hub::Hub;
 use super::line::Line;
-use super::listener::{self, Listener};
 use crate::error::{Error, Result};
 use crate::group::Rank;
 use crate::layout::MAX_WORLD;
-use crate::socket::{self, Peer, Received};
+use crate::socket::{self, Listener, Peer, Place, Received};
 
 const OPERATION: &str = "UnixBootstrap::join";
 /// Between two attempts to reach the hub.
@@ -53,46 +51,48 @@ pub(super) fn check(job: &str, rank: Rank, world: u32) -> Result<()> {
 
 /// Rank 0: starts the hub.
 pub(super) fn host(
-    dir: &Path,
+    place: &Place,
     job: &str,
     world: u32,
     deadline: Instant,
 ) -> Result<(Line, JoinHandle<()>)> {
-    let listener = Listener::open(&listener::path(dir, job), deadline).or_else(refuse)?;
+    let listener = Listener::open(place, deadline).or_else(refuse)?;
     let (mine, hubs) = rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )
-    .or_else(|error| refuse(format!("no sockets: {error}")))?;
-    // The standard library seeds its hashers from the system's random numbers.
-    let token = RandomState::new().hash_one(job) | 1;
+    .or_else(|error| refuse(format!("no sockets: {}", socket::explain(&error.into()))))?;
+    let token = socket::random().or_else(|error| refuse(format!("no token: {error}")))? | 1;
     let of_this_process = |socket: OwnedFd| Connection { socket, peer: None };
+    let end = Arc::default();
     let hub = Hub::new(
         job.to_owned(),
         token,
         world,
         listener,
+        place.is_for_one_meeting(),
+        Arc::clone(&end),
         of_this_process(hubs),
     );
     let hub = thread::Builder::new()
         .name("slabfence-hub".to_owned())
         .spawn(move || hub.run())
         .or_else(|error| refuse(format!("no thread for the hub: {error}")))?;
-    Ok((Line::new(of_this_process(mine), token, Rank(0), world), hub))
+    let line = Line::new(of_this_process(mine), token, Rank(0), world, end);
+    Ok((line, hub))
 }
 
 /// The other ranks: find the hub and say who they are.
 pub(super) fn visit(
-    dir: &Path,
+    place: &Place,
     job: &str,
     rank: Rank,
     world: u32,
     deadline: Instant,
 ) -> Result<Line> {
-    let path = listener::path(dir, job);
-    let address = listener::address(&path).or_else(refuse)?;
+    let address = place.address().or_else(refuse)?;
     let hello = Frame::Hello {
         rank: rank.0.into(),
         world: world.into(),
@@ -110,18 +110,25 @@ pub(super) fn visit(
                     thread::sleep(PAUSE);
                     continue;
                 }
-                _ => return refuse(format!("{} cannot be reached: {error}", path.display())),
+                _ => {
+                    return refuse(format!(
+                        "{place} cannot be reached: {}",
+                        socket::explain(&error)
+                    ));
+                }
             },
         };
         let peer = match Peer::of(&socket) {
             Ok(peer) => Some(peer),
             Err(why) => {
-                return refuse(format!("the hub at {} is not ours: {why}", path.display()));
+                return refuse(format!("the hub at {place} is not ours: {why}"));
             }
         };
         let connection = Connection { socket, peer };
         match greet(&connection, &hello, deadline) {
-            Some(Ok(token)) => return Ok(Line::new(connection, token, rank, world)),
+            Some(Ok(token)) => {
+                return Ok(Line::new(connection, token, rank, world, Arc::default()));
+            }
             Some(Err(why)) => return refuse(format!("the hub of job '{job}' says: {why}")),
             // It ended meanwhile; another may come.
             None => thread::sleep(PAUSE),

@@ -1,5 +1,6 @@
 //! A rank's side of its connection to the hub: attempts at a round, and what the hub answers.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -27,12 +28,20 @@ pub(super) struct Line {
     serial: u64,
     arriving: Assembly,
     arrived: Vec<Vec<u8>>,
+    /// Why the hub of this process has ended by itself.
+    hubs_end: Arc<OnceLock<String>>,
     /// Why nothing can be exchanged any more.
     broken: Option<BootstrapError>,
 }
 
 impl Line {
-    pub(super) fn new(connection: Connection, token: u64, me: Rank, world: u32) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        token: u64,
+        me: Rank,
+        world: u32,
+        hubs_end: Arc<OnceLock<String>>,
+    ) -> Self {
         Self {
             connection,
             token,
@@ -42,6 +51,7 @@ impl Line {
             serial: 0,
             arriving: Assembly::default(),
             arrived: Vec::new(),
+            hubs_end,
             broken: None,
         }
     }
@@ -79,7 +89,10 @@ impl Line {
                 }
                 Received::End => {
                     return self.end(match self.me.0 {
-                        0 => BootstrapError::Other("the hub has ended".to_owned()),
+                        0 => BootstrapError::Other(match self.hubs_end.get() {
+                            Some(why) => why.clone(),
+                            None => "the hub has ended".to_owned(),
+                        }),
                         _ => BootstrapError::Left {
                             ranks: vec![Rank(0)],
                         },

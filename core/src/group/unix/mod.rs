@@ -5,12 +5,11 @@ mod frame;
 mod hub;
 mod join;
 mod line;
-mod listener;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -21,6 +20,7 @@ use super::bootstrap::{Bootstrap, BootstrapError, refuse_after_fork};
 use super::rank::Rank;
 use crate::driver::fork;
 use crate::error::{Error, Result};
+use crate::socket::{Place, sweep};
 use frame::MAX_PART;
 use line::Line;
 
@@ -34,6 +34,8 @@ pub struct UnixBootstrap {
     me: Rank,
     world: u32,
     line: Mutex<Line>,
+    /// Where ranks find one another's sockets.
+    folder: Option<PathBuf>,
     /// In rank 0.
     hub: Option<JoinHandle<()>>,
 }
@@ -56,17 +58,39 @@ impl UnixBootstrap {
         if !dir.is_dir() {
             return join::refuse(format!("there is no folder {}", dir.display()));
         }
+        // Told now, and not when the ranks have met and first need it.
+        let later = Place::of_meeting(Some(dir), 0);
+        later.address().or_else(join::refuse)?;
+        if rank.0 == 0
+            && let Err(why) = sweep(dir, deadline)
+        {
+            log::warn!("{why}");
+        }
+        let place = Place::of_job(dir, job);
+        Self::meet(&place, Some(dir), job, rank, world, deadline)
+    }
+
+    /// [`join`](Self::join) at a place, of ranks that share a folder or none.
+    pub(super) fn meet(
+        place: &Place,
+        folder: Option<&Path>,
+        job: &str,
+        rank: Rank,
+        world: u32,
+        deadline: Instant,
+    ) -> Result<Self> {
         let (line, hub) = match rank.0 {
             0 => {
-                let (line, hub) = join::host(dir, job, world, deadline)?;
+                let (line, hub) = join::host(place, job, world, deadline)?;
                 (line, Some(hub))
             }
-            _ => (join::visit(dir, job, rank, world, deadline)?, None),
+            _ => (join::visit(place, job, rank, world, deadline)?, None),
         };
         let joined = Self {
             me: rank,
             world,
             line: Mutex::new(line),
+            folder: folder.map(Path::to_owned),
             hub,
         };
         match joined.all_gather(&[], deadline) {
@@ -97,6 +121,10 @@ impl Bootstrap for UnixBootstrap {
             )));
         }
         self.line().gather(bytes, deadline)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 }
 

@@ -15,6 +15,7 @@ mod integers;
 mod memory;
 mod polling;
 mod slice;
+mod source_lines;
 mod support;
 mod upcoming;
 mod warps;

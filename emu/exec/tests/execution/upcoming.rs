@@ -87,3 +87,25 @@ fn a_paused_step_ends_before_the_next_strong_access_and_says_which_it_is() {
     assert_eq!(step(&mut cta, &mut memory, &mut hook, 100).0, Step::CtaDone);
     assert_eq!((hook.accesses, memory.buffers[0].u32(2)), (3, 3));
 }
+
+#[test]
+fn a_paused_step_ends_before_a_fence_of_sc_and_before_no_other() {
+    let text = "fence.acq_rel.sys; fence.sc.gpu; ret;";
+    let kernel = compile(&module(0, text), "k");
+    let mut memory = Memory::default();
+    let mut cta = Cta::new(&launch(&kernel, 1, 32, &[]), [0; 3], 0);
+    let mut hook = Pauses {
+        on: true,
+        ..Pauses::default()
+    };
+    assert_eq!(cta.upcoming(0), None);
+    assert_eq!(step(&mut cta, &mut memory, &mut hook, 100), (Step::Ran, 1));
+    let next = cta.upcoming(0).unwrap();
+    assert_eq!(
+        (next.kind, next.lanes, next.addresses[31]),
+        (AccessKind::ReadModifyWrite, u32::MAX, u64::MAX)
+    );
+    assert_eq!(step(&mut cta, &mut memory, &mut hook, 100), (Step::Ran, 0));
+    hook.on = false;
+    assert_eq!(step(&mut cta, &mut memory, &mut hook, 100).0, Step::CtaDone);
+}

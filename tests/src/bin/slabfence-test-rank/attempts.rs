@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::mm::{Advice, madvise};
 use slabfence::attention::AttentionKernels;
-use slabfence::channel::{Channel, Contract, Part, Pool};
+use slabfence::channel::{Channel, Checkpoint, Contract, Part, Pool};
 use slabfence::driver::{
     CaptureMode, Device, DeviceBuffer, Driver, Event, Graph, GraphExec, Module, PinnedBuffer,
     Stream, drop_released,
@@ -40,6 +40,7 @@ pub struct Stage<'a> {
     mapping: Mapping<Signal>,
     closed: Mapping<Local>,
     threads: Vec<ThreadBootstrap>,
+    checkpoint: Checkpoint,
 }
 
 type Attempt = (&'static str, Result<()>);
@@ -73,6 +74,7 @@ impl<'a> Stage<'a> {
                 mapping
             },
             threads: ThreadBootstrap::world(2),
+            checkpoint: pool.checkpoint()?,
             member,
             contract,
             pool,
@@ -240,6 +242,8 @@ impl<'a> Stage<'a> {
             ("Pool::ranges", no(pool.ranges())),
             ("Pool::prepare", pool.prepare(&["x"])),
             ("Pool::retire", pool.retire(&["decode"])),
+            ("Pool::checkpoint", no(pool.checkpoint())),
+            ("Pool::rollback", pool.rollback(&self.checkpoint)),
             ("Pool::reset", pool.reset()),
             ("Pool::close", pool.close()),
             ("Pool::abandon", pool.abandon().map(|_| ())),

@@ -1,5 +1,6 @@
 //! Holding a thread where it has locks.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Instant;
@@ -57,6 +58,10 @@ impl Bootstrap for Gated {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
         EXCHANGE.pass();
         self.0.all_gather(bytes, deadline)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.0.folder()
     }
 }
 

@@ -12,6 +12,7 @@ mod leave;
 mod part;
 mod scenario;
 mod stand;
+mod subgroups;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,6 +41,14 @@ fn main() -> Outcome {
     if part.name == "never" {
         stand::until_told()?;
     }
+    let apart = ["apart", "subgroups"].contains(&part.name.as_str());
+    if apart && !stand::in_a_network_of_its_own()? {
+        println!("not permitted");
+        return Ok(());
+    }
+    if part.name == "narrow-hub" && part.is_victim() {
+        stand::with_few_files(part.step as usize)?;
+    }
     let deadline = Instant::now() + part.patience_to_join();
     let (rank, folder) = (Rank(part.rank), Path::new(&part.folder));
     match UnixBootstrap::join(folder, "job", rank, part.world, deadline) {
@@ -60,6 +69,7 @@ fn main() -> Outcome {
     if !machine.faults().is_empty() {
         println!("faults: {:?}", machine.faults());
     }
+    stand::with_all_files()?;
     let files = memory_of(std::process::id()).ok_or("no /proc")?;
     match machine.live() {
         live if live == Live::default() && files.is_empty() => println!("nothing left"),

@@ -102,7 +102,7 @@ impl Part {
     /// How long this rank waits for the others to join.
     pub fn patience_to_join(&self) -> Duration {
         match self.name.as_str() {
-            "never" => SHORT_PATIENCE,
+            "never" | "narrow-hub" => SHORT_PATIENCE,
             _ => PATIENCE,
         }
     }

@@ -23,6 +23,7 @@ use super::inject;
 use super::leave;
 use super::part::Part;
 use super::stand::{self, Standing};
+use super::subgroups;
 use super::{Outcome, PATIENCE};
 
 /// Rounds of an undisturbed run.
@@ -37,6 +38,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         return inject::run(part, bootstrap, machine);
     }
     let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
+    if part.name == "subgroups" {
+        return subgroups::run(part, bootstrap, &driver);
+    }
     let mut bootstrap: Arc<dyn Bootstrap> = Arc::new(bootstrap);
     let group = |bootstrap: &Arc<dyn Bootstrap>| -> slabfence::Result<Group> {
         let group = Group::new(Arc::clone(bootstrap), Rank(part.rank), part.world)?;
@@ -63,6 +67,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "fork" => bootstrap = Arc::new(Gated(bootstrap)),
         "paused" => stand::until_told()?,
         "full" if part.is_victim() => fill_up()?,
+        "narrow" if part.is_victim() => stand::with_few_files(part.step as usize)?,
         _ => {}
     }
     let member = Member {
@@ -77,7 +82,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),
         _ => {}
     }
-    let contract = contract(part);
+    let contract = contract(part, part.world);
     let (pool, channel) = match member.channel(&contract, "decode") {
         Err(Error::Retained { cause, ticket, .. }) if part.name == "die-in-setup" => {
             println!("abandoned: {:?}", ticket.abandon()?);
@@ -119,8 +124,8 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     Ok(())
 }
 
-fn contract(part: &Part) -> Contract {
-    let mut contract = Contract::new(2 * part.world, 64, 64, 8);
+pub fn contract(part: &Part, world: u32) -> Contract {
+    let mut contract = Contract::new(2 * world, 64, 64, 8);
     if part.name == "pull" {
         contract.transport = Transport::Pull;
     }

@@ -1,11 +1,15 @@
 //! Standing still where the scenario wants it.
 
 use std::io::{self, BufRead};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use slabfence::group::{Bootstrap, BootstrapError};
 use slabfence_tests::processes::READY;
 
@@ -28,6 +32,42 @@ pub fn until_told() -> io::Result<()> {
     }
 }
 
+/// From here on this process can open so many files more.
+pub fn with_few_files(more: usize) -> io::Result<()> {
+    let open = |number: &u64| std::fs::read_link(format!("/proc/self/fd/{number}")).is_ok();
+    let limit = Rlimit {
+        current: (0..).filter(|number| !open(number)).nth(more),
+        maximum: getrlimit(Resource::Nofile).maximum,
+    };
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+/// Undoes [`with_few_files`].
+pub fn with_all_files() -> io::Result<()> {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+/// Leaves the network namespace of the test for one in which nobody else is, as a container's. `false`: not permitted.
+#[allow(unsafe_code, reason = "the call is unsafe for other namespaces")]
+pub fn in_a_network_of_its_own() -> io::Result<bool> {
+    let before = std::fs::read_link("/proc/self/ns/net")?;
+    // SAFETY: what is unsafe is to leave the table of descriptors, which this does not.
+    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+    match left {
+        Err(Errno::PERM) => return Ok(false),
+        other => other?,
+    }
+    match std::fs::read_link("/proc/self/ns/net")? == before {
+        true => Err(io::Error::other("the namespace is the same")),
+        false => Ok(true),
+    }
+}
+
 /// A bootstrap on which a rank stands still, until it is killed, after a number of exchanges.
 pub struct Standing {
     pub inner: Arc<dyn Bootstrap>,
@@ -41,5 +81,9 @@ impl Bootstrap for Standing {
             1 => until_killed(),
             _ => Ok(parts),
         }
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.inner.folder()
     }
 }

@@ -6,15 +6,14 @@
 mod welcome;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
 use super::connection::Connection;
 use super::frame::{ANY_ATTEMPT, Assembly, Frame, pieces};
-use super::listener::Listener;
-use crate::socket::{self, Received};
+use crate::socket::{self, Listener, Received};
 use welcome::{Guest, MAX_GUESTS};
 
 /// How long results may take to leave after rank 0 has left.
@@ -41,7 +40,11 @@ struct Member {
 pub(super) struct Hub {
     job: String,
     token: u64,
-    listener: Listener,
+    /// `None` once all have come to a place that is for nothing else.
+    listener: Option<Listener>,
+    once: bool,
+    /// Why the hub has ended, if it did by itself.
+    end: Arc<OnceLock<String>>,
     guests: Vec<Guest>,
     members: Vec<Member>,
     round: u64,
@@ -50,12 +53,15 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// A hub for `world` ranks, of which rank 0 is at the other end of `first`.
+    /// A hub for `world` ranks, of which rank 0 is at the other end of `first`. It listens until all have come if that is
+    /// `once`, or else as long as it lives.
     pub(super) fn new(
         job: String,
         token: u64,
         world: u32,
         listener: Listener,
+        once: bool,
+        end: Arc<OnceLock<String>>,
         first: Connection,
     ) -> Self {
         let mut members: Vec<Member> = (0..world).map(|_| Member::default()).collect();
@@ -64,7 +70,9 @@ impl Hub {
         Self {
             job,
             token,
-            listener,
+            listener: Some(listener),
+            once,
+            end,
             guests: Vec::new(),
             members,
             round: 0,
@@ -79,7 +87,15 @@ impl Hub {
                 log::error!("the hub of job '{}' ends: {error}", self.job);
                 return;
             }
-            self.welcome();
+            if let Err(why) = self.welcome() {
+                // Whoever has come sees that this rank's hub has ended, and this rank why.
+                let _ = self.end.set(why);
+                return;
+            }
+            // Before anybody is told that all have come.
+            if self.once && self.all_have_come() {
+                self.listener = None;
+            }
             for rank in 0..self.members.len() {
                 self.hear(rank);
             }
@@ -121,8 +137,10 @@ impl Hub {
     fn wait(&self, until: Instant) -> std::io::Result<()> {
         let mut until = until;
         let mut all = Vec::new();
-        if self.guests.len() < MAX_GUESTS {
-            all.push(PollFd::new(&self.listener.socket, PollFlags::IN));
+        if let Some(listener) = &self.listener
+            && self.guests.len() < MAX_GUESTS
+        {
+            all.push(PollFd::new(&listener.socket, PollFlags::IN));
         }
         for guest in &self.guests {
             all.push(PollFd::new(&guest.socket, PollFlags::IN));
@@ -202,6 +220,10 @@ impl Hub {
             }
             _ => None,
         }
+    }
+
+    fn all_have_come(&self) -> bool {
+        self.members.iter().all(|member| member.has_come)
     }
 
     fn complete(&self) -> bool {

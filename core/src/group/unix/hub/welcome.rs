@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::super::connection::Connection;
 use super::super::frame::{Frame, MAX_FRAME};
 use super::Hub;
@@ -23,9 +25,15 @@ pub(super) struct Guest {
 
 impl Hub {
     /// Takes connections, and takes in those that say who they are.
-    pub(super) fn welcome(&mut self) {
-        while self.guests.len() < MAX_GUESTS {
-            match socket::accept(&self.listener.socket) {
+    ///
+    /// # Errors
+    ///
+    /// When this process cannot take the ranks that are still to come.
+    pub(super) fn welcome(&mut self) -> Result<(), String> {
+        while let Some(listener) = &self.listener
+            && self.guests.len() < MAX_GUESTS
+        {
+            match socket::accept(&listener.socket) {
                 Ok(Some(socket)) => match Peer::of(&socket) {
                     Ok(peer) => self.guests.push(Guest {
                         socket,
@@ -36,8 +44,14 @@ impl Hub {
                 },
                 Ok(None) => break,
                 Err(error) => {
-                    // Out of descriptors, most likely. The ranks that are there go on.
-                    log::warn!("the hub cannot take a connection: {error}");
+                    let why = format!("the hub takes no connection: {}", socket::explain(&error));
+                    log::warn!("{why}");
+                    // No guest will make room, and a rank that is kept out would be named in this one's place.
+                    let full = error.raw_os_error() == Some(Errno::MFILE.raw_os_error());
+                    if full && self.guests.is_empty() && !self.all_have_come() {
+                        return Err(why);
+                    }
+                    // The ranks that are there go on.
                     std::thread::sleep(Duration::from_millis(10));
                     break;
                 }
@@ -64,6 +78,7 @@ impl Hub {
                 },
             }
         }
+        Ok(())
     }
 
     /// The rank of who says this.

@@ -7,7 +7,7 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags};
 
 use super::super::frame::{Frame, MAX_FRAME, MAX_PART, PIECE, Piece};
-use super::super::listener;
+
 use super::{Folder, answer, join, knock, on_ranks, ranks, reaches, soon};
 use crate::error::{Error, Result};
 use crate::group::{Bootstrap, BootstrapError, UnixBootstrap};
@@ -130,7 +130,7 @@ fn descriptors_on_the_hubs_socket_are_closed_and_the_message_counts() {
 
 /// What rank 1 makes of a hub that says this to its greeting, and then nothing until it has left.
 fn beside_a_hub(folder: &Folder, says: &[Vec<u8>]) -> Result<UnixBootstrap> {
-    let address = listener::address(&folder.socket()).unwrap();
+    let address = folder.place().address().unwrap();
     let hub = socket::new().unwrap();
     rustix::net::bind(&hub, &address).unwrap();
     rustix::net::listen(&hub, 1).unwrap();

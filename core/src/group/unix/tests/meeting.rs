@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use super::super::UnixBootstrap;
 use super::super::join::MAX_JOB;
-use super::super::{UnixBootstrap, listener};
 use super::{Folder, join, on_ranks, ranks, soon};
 use crate::error::Error;
 use crate::group::{Bootstrap, Rank};
-use crate::socket;
+use crate::socket::{self, Listener, Place};
 
 #[test]
 fn only_the_user_may_reach_the_socket_which_goes_with_the_hub() {
@@ -86,7 +86,7 @@ fn a_second_job_of_the_same_name_is_refused_and_the_first_lives_on() {
 #[test]
 fn the_socket_of_a_killed_run_is_replaced_and_other_files_are_not() {
     let folder = Folder::new();
-    let address = listener::address(&folder.socket()).unwrap();
+    let address = folder.place().address().unwrap();
     let dead = socket::new().unwrap();
     rustix::net::bind(&dead, &address).unwrap();
     drop(dead);
@@ -99,6 +99,46 @@ fn the_socket_of_a_killed_run_is_replaced_and_other_files_are_not() {
     };
     assert!(why.contains("is there and is no socket"), "{why}");
     assert_eq!(fs::read(folder.socket()).unwrap(), b"precious");
+}
+
+#[test]
+fn sockets_of_meetings_in_a_killed_run_go_with_the_next_and_others_stay() {
+    let folder = Folder::new();
+    let place = |number| Place::of_meeting(Some(&folder.0), number);
+    let dead = socket::new().unwrap();
+    rustix::net::bind(&dead, &place(1).address().unwrap()).unwrap();
+    drop(dead);
+    let alive = Listener::open(&place(2), soon(1000)).unwrap();
+    let precious = folder.0.join("slabfence-3.door");
+    fs::write(&precious, "precious").unwrap();
+    assert_eq!(folder.files(), 3);
+    on_ranks(2, |rank| drop(join(&folder, rank, 2, 10_000).unwrap()));
+    assert_eq!(folder.files(), 2);
+    assert_eq!(fs::read(precious).unwrap(), b"precious");
+    drop(alive);
+    assert_eq!(folder.files(), 1);
+}
+
+#[test]
+fn a_folder_in_which_no_later_socket_would_fit_is_refused_at_once() {
+    let folder = Folder::new();
+    let longest = |bytes: usize| {
+        let rest = bytes - folder.0.as_os_str().len() - 1;
+        let path = folder.0.join("y".repeat(rest));
+        fs::create_dir(&path).unwrap();
+        path
+    };
+    let (fits, long) = (longest(75), longest(76));
+    on_ranks(2, |rank| {
+        UnixBootstrap::join(&fits, "j", Rank(rank), 2, soon(10_000)).unwrap();
+        // The hub's own socket would fit.
+        match UnixBootstrap::join(&long, "j", Rank(rank), 2, soon(10_000)) {
+            Err(Error::Refused { why, .. }) => {
+                assert!(why.contains("108 bytes, at most 107 are possible"), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+    });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 mod garbage;
 mod meeting;
 mod rounds;
+mod strangers;
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -11,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
+use super::UnixBootstrap;
 use super::frame::{Frame, MAX_FRAME};
-use super::{UnixBootstrap, listener};
 use crate::error::Result;
 use crate::group::Rank;
-use crate::socket::{self, Received};
+use crate::socket::{self, Place, Received};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -37,8 +38,12 @@ impl Folder {
         fs::read_dir(&self.0).unwrap().count()
     }
 
+    fn place(&self) -> Place {
+        Place::of_job(&self.0, "job")
+    }
+
     fn socket(&self) -> PathBuf {
-        listener::path(&self.0, "job")
+        self.0.join("slabfence-job.sock")
     }
 }
 
@@ -82,7 +87,7 @@ fn reaches(count: &AtomicU32, wanted: u32) {
 
 /// Waits until the hub listens.
 fn knock(folder: &Folder) -> OwnedFd {
-    let address = listener::address(&folder.socket()).unwrap();
+    let address = folder.place().address().unwrap();
     let until = soon(10_000);
     loop {
         match socket::connect(&address) {

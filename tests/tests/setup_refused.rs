@@ -1,0 +1,215 @@
+//! Ranks whose arguments or devices differ: the creation is refused on all of them, with the difference, and before any has
+//! allocated anything.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use slabfence::Error;
+use slabfence::channel::{Contract, Pool};
+use slabfence::driver::Driver;
+use slabfence::group::{Bootstrap, Rank, ThreadBootstrap};
+use slabfence::layout::Transport;
+use slabfence::sys::{Api, CUdevice, CUdevice_attribute, CUresult, pfn};
+use slabfence_emu::Live;
+use slabfence_tests::injection::{Ledger, watched};
+use slabfence_tests::probe::machine;
+use slabfence_tests::ranks::{Member, on_drivers};
+
+const WORLD: u32 = 3;
+/// The driver's entries that allocate, or reserve addresses.
+const ALLOCATES: [&str; 4] = [
+    "cuMemCreate",
+    "cuMemAddressReserve",
+    "cuMemAlloc",
+    "cuMemHostAlloc",
+];
+
+fn contract() -> Contract {
+    Contract::new(6, 64, 64, 4)
+}
+
+/// A field's name, its value in [`contract`], another value, and how it gets that.
+type Change = (&'static str, &'static str, &'static str, fn(&mut Contract));
+
+/// Each field with another value that is right in itself.
+fn changes() -> Vec<Change> {
+    // Without `..`: a field that is added and not tried does not compile.
+    let Contract {
+        total_heads: _,
+        query_head_dim: _,
+        value_head_dim: _,
+        gather_element_bytes: _,
+        reduce_element_bytes: _,
+        max_batch: _,
+        max_channels: _,
+        max_grid: _,
+        concurrent_operations: _,
+        warn: _,
+        fail: _,
+        transport: _,
+        oversubscribe: _,
+    } = contract();
+    vec![
+        ("total_heads", "6", "12", |c| c.total_heads = 12),
+        ("query_head_dim", "64", "128", |c| c.query_head_dim = 128),
+        ("value_head_dim", "64", "128", |c| c.value_head_dim = 128),
+        ("gather_element_bytes", "2", "4", |c| {
+            c.gather_element_bytes = 4;
+        }),
+        ("reduce_element_bytes", "2", "4", |c| {
+            c.reduce_element_bytes = 4;
+        }),
+        ("max_batch", "4", "5", |c| c.max_batch = 5),
+        ("max_channels", "4", "5", |c| c.max_channels = 5),
+        ("max_grid", "64", "63", |c| c.max_grid = 63),
+        ("concurrent_operations", "1", "2", |c| {
+            c.concurrent_operations = 2;
+        }),
+        ("warn", "5s", "6s", |c| c.warn = Duration::from_secs(6)),
+        ("fail", "600s", "0ns", |c| c.fail = Duration::ZERO),
+        ("transport", "Push", "Pull", |c| {
+            c.transport = Transport::Pull
+        }),
+        ("oversubscribe", "false", "true", |c| c.oversubscribe = true),
+    ]
+}
+
+/// Runs `body` as each of three ranks on a device of its own, whose calls are counted from this seat on. `change` is what a
+/// rank's driver is instead of the machine's.
+fn counted(first_seat: usize, change: impl Fn(u32, Api) -> Api, body: impl Fn(&Seat<'_>) + Sync) {
+    let (machine, driver) = machine(WORLD);
+    let seat = |rank: u32| first_seat + rank as usize;
+    let drivers: Vec<Driver> = (0..WORLD)
+        .map(|rank| change(rank, machine.api().unwrap()))
+        .zip(0..)
+        .map(|(api, rank)| Driver::from_api(watched(api, seat(rank))).unwrap())
+        .collect();
+    let members = ThreadBootstrap::world(WORLD).into_iter();
+    let members = members.map(|member| Arc::new(member) as Arc<dyn Bootstrap>);
+    let patience = Duration::from_secs(60);
+    on_drivers(&drivers, members.collect(), patience, |member| {
+        body(&Seat {
+            member,
+            ledger: Ledger::of(seat(member.rank())),
+        });
+    });
+    drop((driver, drivers));
+    assert_eq!(machine.live(), Live::default());
+}
+
+struct Seat<'a> {
+    member: &'a Member,
+    ledger: &'static Ledger,
+}
+
+impl Seat<'_> {
+    /// Creates a pool, and tells how often each of [`ALLOCATES`] was called for it.
+    fn create(&self, contract: &Contract) -> (slabfence::Result<Pool>, [u32; 4]) {
+        self.ledger.arm(&[]);
+        let create = || self.member.pool(contract);
+        let created = self.ledger.step("create", create);
+        (created, ALLOCATES.map(|entry| self.ledger.count(entry)))
+    }
+
+    /// The words of a creation that was refused in this step before anything was allocated.
+    fn refused(&self, contract: &Contract, step: &str) -> Vec<(Rank, String)> {
+        let (created, allocations) = self.create(contract);
+        let Err(Error::Setup { phase, failures }) = created else {
+            panic!("{created:?}");
+        };
+        assert_eq!((phase, allocations), (step, [0; 4]));
+        failures
+    }
+
+    /// Creates a pool, for which memory is allocated, and closes it.
+    fn created(&self, contract: &Contract) {
+        let (created, allocations) = self.create(contract);
+        created.unwrap().close().unwrap();
+        assert!(
+            allocations.iter().all(|&count| count > 0),
+            "{allocations:?}"
+        );
+    }
+}
+
+#[test]
+fn a_field_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocated() {
+    counted(
+        0,
+        |_, api| api,
+        |seat| {
+            for (field, value, other, change) in changes() {
+                for differs in 0..WORLD {
+                    let mut contract = contract();
+                    if seat.member.rank() == differs {
+                        change(&mut contract);
+                    }
+                    let failures = seat.refused(&contract, "create: contract");
+                    // All are compared with rank 0.
+                    let wanted: Vec<(Rank, String)> = match differs {
+                        0 => {
+                            let words = format!("{field} is {value}, rank 0 has {other}");
+                            vec![(Rank(1), words.clone()), (Rank(2), words)]
+                        }
+                        rank => {
+                            let words = format!("{field} is {other}, rank 0 has {value}");
+                            vec![(Rank(rank), words)]
+                        }
+                    };
+                    assert_eq!(failures, wanted);
+                }
+            }
+            seat.created(&contract());
+        },
+    );
+}
+
+/// That of the machine at hand: each has functions of its own.
+static ATTRIBUTE: Mutex<Option<pfn::cuDeviceGetAttribute>> = Mutex::new(None);
+
+/// Tells of seven multiprocessors, as a MIG instance has.
+#[allow(unsafe_code, reason = "stands in for an entry of the driver")]
+unsafe extern "C" fn few(value: *mut i32, of: CUdevice_attribute, device: CUdevice) -> CUresult {
+    let Some(original) = ATTRIBUTE.lock().ok().and_then(|original| *original) else {
+        return CUresult::CUDA_ERROR_UNKNOWN;
+    };
+    // SAFETY: the caller's arguments, by the caller's word.
+    let code = unsafe { original(value, of, device) };
+    if of == CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT && code.is_success() {
+        // SAFETY: where the original has written.
+        unsafe { value.write(7) };
+    }
+    code
+}
+
+#[test]
+fn a_rank_with_a_smaller_device_is_refused_on_all_before_anything_is_allocated() {
+    for small in 0..WORLD {
+        let change = |rank, mut api: Api| {
+            if rank == small {
+                *ATTRIBUTE.lock().unwrap() = Some(api.cuDeviceGetAttribute);
+                api.cuDeviceGetAttribute = few;
+            }
+            api
+        };
+        counted(3, change, |seat| {
+            let large = Contract {
+                max_grid: 128,
+                ..contract()
+            };
+            let failures = seat.refused(&large, "create: capability");
+            let [(rank, words)] = &failures[..] else {
+                panic!("{failures:?}");
+            };
+            assert_eq!(*rank, Rank(small));
+            let needed = "1 rank(s) here × concurrent_operations 1 × max_grid 128 = 128 CTAs";
+            let there = format!("device {small} (EMULATED H200 (h200-nvlink)) holds ");
+            assert!(words.contains(needed) && words.contains(&there), "{words}");
+            // What fits the smallest fits all.
+            seat.created(&Contract {
+                max_grid: 7,
+                ..contract()
+            });
+        });
+    }
+}
