@@ -3,6 +3,7 @@
 use std::fmt;
 use std::mem;
 use std::panic;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -78,5 +79,9 @@ impl Bootstrap for Adversary {
             _ => {}
         }
         Ok(parts)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.inner.folder()
     }
 }

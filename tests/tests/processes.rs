@@ -44,6 +44,12 @@ fn processes_pull_from_each_others_memory_by_announced_addresses_and_leave_nothi
     undisturbed("pull", 2);
 }
 
+/// Each rank looks at its descriptors, threads, addresses and memory after 10 of them, and at the end.
+#[test]
+fn forty_set_ups_and_closes_leave_the_processes_as_they_were() {
+    undisturbed("cycles:40", 2);
+}
+
 /// Runs a scenario with each rank in a network namespace of its own.
 fn apart(scenario: &str, world: u32) {
     let folder = Folder::new();
@@ -68,69 +74,9 @@ fn subgroups_of_processes_that_share_a_folder_outlive_their_parent() {
     apart("subgroups", 4);
 }
 
-/// Each rank looks at its descriptors, threads, addresses and memory after 10 of them, and at the end.
-#[test]
-fn forty_set_ups_and_closes_leave_the_processes_as_they_were() {
-    undisturbed("cycles:40", 2);
-}
-
 #[test]
 fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);
-}
-
-#[test]
-fn a_rank_that_is_stopped_for_longer_than_the_warning_limit_makes_no_fault() {
-    let folder = Folder::new();
-    let ranks = Ranks::start(PROGRAM, "stopped", folder.path(), &[0, 1, 2], 3);
-    // They have been warned, and wait.
-    (0..2).for_each(|rank| ranks.ready(rank));
-    assert!(ranks.is_stopped(2));
-    assert!(!ranks.is_stopped(0));
-    ranks.resume(2);
-    let warned = "warned of [[Rank(2)]]";
-    for (rank, ending) in ranks.finish().into_iter().enumerate() {
-        assert_eq!(ending.errors, "", "rank {rank}");
-        let out: &[&str] = match rank {
-            2 => &["faults: []", "done", "nothing left"],
-            _ => &[warned, "faults: []", "done", "nothing left"],
-        };
-        assert_eq!(ending.out, out, "rank {rank}");
-    }
-}
-
-#[test]
-fn a_fault_in_a_replay_is_told_by_its_event_and_graphs_are_right_after_the_reset() {
-    let folder = Folder::new();
-    let endings = Ranks::start(PROGRAM, "replayed", folder.path(), &[0, 1, 2], 3).finish();
-    let told = endings.iter().map(|ending| {
-        let [told, done, left] = &ending.out[..] else {
-            panic!("{ending:?}")
-        };
-        assert_eq!([done, left], ["done", "nothing left"]);
-        let cause = told.strip_prefix("1 told, epoch 5, ");
-        cause.expect("one event, of the fault's epoch").to_owned()
-    });
-    let told: Vec<String> = told.collect();
-    // Whoever comes after another has found out learns of it from there.
-    let known = ["Some(TagMismatch)", "Some(PeerFailed)", "Some(Skipped)"];
-    let known = |cause: &String| known.contains(&cause.as_str());
-    assert!(told.iter().all(known), "{told:?}");
-    assert!(told.contains(&"Some(TagMismatch)".to_owned()), "{told:?}");
-}
-
-#[test]
-fn a_process_that_exits_looks_no_more_for_faults_when_host_memory_goes() {
-    let folder = Folder::new();
-    let endings = Ranks::start(PROGRAM, "exits", folder.path(), &[0, 1], 2).finish();
-    for ending in endings {
-        let right = Ending {
-            code: Some(0),
-            out: vec!["exits".to_owned()],
-            errors: String::new(),
-        };
-        assert_eq!(ending, right);
-    }
 }
 
 #[test]

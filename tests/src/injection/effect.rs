@@ -25,13 +25,16 @@ pub enum When {
 
 impl When {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Before,
         Self::After,
         Self::Late,
         Self::Truncated,
         Self::Garbled,
         Self::Repeated,
+        Self::Swapped,
+        Self::Short,
+        Self::Panics,
     ];
 }
 
