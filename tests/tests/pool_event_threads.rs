@@ -32,15 +32,29 @@ fn one_thread_looks_at_all_pools_and_ends_with_the_last_however_it_ends() {
             assert_eq!(watchers(), 1);
             step("counted again");
             second.close().unwrap();
-            event
+            (second, event)
         });
-        // Closed pools are not looked at, and gave their page back when they were dropped.
+        // A closed pool is not looked at, though it is there.
         until("without a watcher", || watchers() == 0);
+        assert_eq!(open_events(), 4);
+        let (pools, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+        drop(pools);
         assert_eq!(open_events(), 2);
         drop(events);
         drop(driver);
+        // The pages were given back by their owners.
         assert_eq!(machine.live(), Live::default());
     }
+    // A pool that a rank has abandoned.
+    let (_machine, driver) = machine(2);
+    let pools = on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract).unwrap();
+        pool.fault_event().unwrap();
+        assert!(pool.abandon().unwrap().kept > 0);
+        pool
+    });
+    until("without a watcher", || watchers() == 0);
+    drop(pools);
     // A pool that is dropped without close.
     let (machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {

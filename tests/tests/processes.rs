@@ -9,6 +9,7 @@ use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, send, sendmsg,
 };
+use slabfence_tests::late::until;
 use slabfence_tests::processes::{Ending, Folder, Ranks};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
@@ -77,6 +78,59 @@ fn subgroups_of_processes_that_share_a_folder_outlive_their_parent() {
 #[test]
 fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);
+}
+
+#[test]
+fn a_rank_that_is_stopped_for_longer_than_the_warning_limit_makes_no_fault() {
+    let folder = Folder::new();
+    let ranks = Ranks::start(PROGRAM, "stopped", folder.path(), &[0, 1, 2], 3);
+    until("stopped", || ranks.is_stopped(2));
+    // They have been warned, and wait.
+    (0..2).for_each(|rank| ranks.ready(rank));
+    assert!(!ranks.is_stopped(0));
+    ranks.resume(2);
+    for (rank, ending) in ranks.finish().into_iter().enumerate() {
+        assert_eq!(ending.errors, "", "rank {rank}");
+        let out: &[&str] = match rank {
+            2 => &["faults: []", "done", "nothing left"],
+            _ => &["warned", "faults: []", "done", "nothing left"],
+        };
+        assert_eq!(ending.out, out, "rank {rank}");
+    }
+}
+
+#[test]
+fn a_fault_in_a_replay_is_told_by_its_event_and_graphs_are_right_after_the_reset() {
+    let folder = Folder::new();
+    let endings = Ranks::start(PROGRAM, "replayed", folder.path(), &[0, 1, 2], 3).finish();
+    let told = endings.iter().map(|ending| {
+        let [told, done, left] = &ending.out[..] else {
+            panic!("{ending:?}")
+        };
+        assert_eq!([done, left], ["done", "nothing left"]);
+        let cause = told.strip_prefix("1 told, epoch 5, ");
+        cause.expect("one event, of the fault's epoch").to_owned()
+    });
+    let told: Vec<String> = told.collect();
+    // Whoever comes after another has found out learns of it from there.
+    let known = ["Some(TagMismatch)", "Some(PeerFailed)", "Some(Skipped)"];
+    let known = |cause: &String| known.contains(&cause.as_str());
+    assert!(told.iter().all(known), "{told:?}");
+    assert!(told.contains(&"Some(TagMismatch)".to_owned()), "{told:?}");
+}
+
+#[test]
+fn a_process_that_exits_looks_no_more_for_faults_when_host_memory_goes() {
+    let folder = Folder::new();
+    let endings = Ranks::start(PROGRAM, "exits", folder.path(), &[0, 1], 2).finish();
+    for ending in endings {
+        let right = Ending {
+            code: Some(0),
+            out: vec!["exits".to_owned()],
+            errors: String::new(),
+        };
+        assert_eq!(ending, right);
+    }
 }
 
 #[test]

@@ -126,7 +126,10 @@ fn in_run(scenario: &str) {
             let after: u64 = after.and_then(|ms| ms.parse().ok()).expect("a time");
             let told = Duration::from_millis(after);
             assert!(told < FAIL + MARGIN, "{fault}");
-            assert!(!fault.contains("EntryTimeout") || told >= FAIL, "{fault}");
+            assert!(
+                !fault.contains("EntryTimeout") || told > FAIL / 2,
+                "{fault}"
+            );
             late += u32::from(fault.contains(&format!("late rank Some(Rank({victim}))")));
             let words = format!("reset: rank {victim} left the group");
             assert!(reset.starts_with(&words), "{reset}");
