@@ -34,6 +34,11 @@ impl HealthPage {
         })
     }
 
+    /// Bytes of page-locked memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// What kernels measure their waits by.
     pub(crate) fn clock(&self) -> Clock {
         self.clock
