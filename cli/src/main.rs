@@ -11,6 +11,7 @@ mod litmus;
 mod numbers;
 mod processes;
 mod ranks;
+mod status;
 mod tensor;
 
 use std::fmt::Display;
@@ -39,6 +40,7 @@ enum Command {
     Graph(graph::GraphArgs),
     Check(Box<check::CheckArgs>),
     Litmus(litmus::LitmusArgs),
+    Status(status::StatusArgs),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +73,10 @@ fn main() -> ExitCode {
         Command::Graph(args) => graph::run(&args),
         Command::Litmus(args) => {
             let outcome = litmus::run(&args).map(|report| (report.ok(), report));
+            finish(outcome, args.json)
+        }
+        Command::Status(args) => {
+            let outcome = status::run(&args).map(|report| (true, report));
             finish(outcome, args.json)
         }
     }

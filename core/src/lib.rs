@@ -12,6 +12,8 @@ pub mod health;
 pub mod layout;
 pub mod slab;
 mod socket;
+#[cfg(feature = "serde")]
+pub mod status;
 
 pub use error::{Error, Result};
 /// The driver's own types, which handles that a host brings are made of.

@@ -108,6 +108,10 @@ pub struct DecodeArgs {
     #[arg(long, value_name = "FILE")]
     pub dump_graph: Option<PathBuf>,
 
+    /// Let `slabfence status --folder FOLDER` see what the ranks' pools are doing.
+    #[arg(long, value_name = "FOLDER")]
+    pub status: Option<PathBuf>,
+
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub json: bool,

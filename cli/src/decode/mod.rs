@@ -27,6 +27,7 @@ use model::Model;
 pub use rank::BatchResult;
 pub use report::Report;
 use setup::Setup;
+use slabfence::status::{self, StatusServer};
 use workload::Workload;
 
 use crate::driver::{self, Opened, Wish};
@@ -50,6 +51,7 @@ fn part(
     meeting: &Meeting<'_>,
 ) -> Result<Vec<BatchResult>, RankError> {
     let ranks = opened.places.len();
+    let _server = serve(args)?;
     let setup = Setup::new(args, data, ranks, opened.driver.is_emulated())?;
     let bootstrap = meeting.join(ranks as u32)?;
     let me = meeting.rank();
@@ -84,6 +86,12 @@ fn open(args: &DecodeArgs, data: &Workload) -> Result<Opened, Failure> {
         heads: data.heads,
         oversubscribe: args.oversubscribe,
     })
+}
+
+/// Lets `slabfence status` see this process's pools, if that was asked for.
+fn serve(args: &DecodeArgs) -> Result<Option<StatusServer>, Failure> {
+    let server = args.status.as_deref().map(status::serve);
+    Ok(server.transpose()?)
 }
 
 /// Refuses numbers that nothing can be done with.
@@ -151,10 +159,13 @@ fn checked(args: &DecodeArgs, data: &Workload, opened: &Opened) -> Result<Report
     opened.refuse_shared(args.threads)?;
     let setup = Setup::new(args, data, opened.places.len(), emulated)?;
     let results = match args.threads {
-        true => on_threads(&opened.places, |member, ordinal| {
-            let me = member.rank();
-            rank::run(&setup, &opened.driver, Arc::new(member), me, ordinal)
-        }),
+        true => {
+            let _server = serve(args)?;
+            on_threads(&opened.places, |member, ordinal| {
+                let me = member.rank();
+                rank::run(&setup, &opened.driver, Arc::new(member), me, ordinal)
+            })
+        }
         false => processes::run(setup.ranks)?,
     };
     let results = results.map_err(|errors| Failure::of_ranks(&errors, setup.ranks))?;

@@ -20,3 +20,4 @@ mod scenario_page;
 mod scenario_tags;
 mod scenarios;
 mod source_lines;
+mod status;

@@ -18,6 +18,8 @@ use super::contract::Contract;
 use super::kernels::Kernels;
 use super::memory::{Cut, Memory, PeerMemory};
 use super::pool::{Pool, settle};
+use super::probe::Probe;
+use super::registry;
 use super::shared::{Phase, Shared, State, Ties};
 use super::ticket::Ticket;
 
@@ -64,10 +66,11 @@ impl Pool {
         let memory = Clock::of(device).and_then(|clock| {
             let memory = Memory::allocate(device, contract, &cut)?;
             let page = HealthPage::new(device, contract.max_channels as usize, clock)?;
-            Ok((memory, page))
+            let probe = Probe::new(device, contract.max_channels as usize)?;
+            Ok((memory, page, probe))
         });
         let allocated = group.verdict("create: allocate", &memory);
-        let (memory, page) = match memory {
+        let (memory, page, probe) = match memory {
             Ok(made) => made,
             Err(error) => return Err(allocated.err().unwrap_or(error)),
         };
@@ -93,6 +96,7 @@ impl Pool {
             kernels: Arc::new(kernels),
             page: Arc::new(page),
             event: OnceLock::new(),
+            probe,
             peers: Vec::new(),
             turn: Mutex::default(),
             state: RwLock::new(State {
@@ -136,6 +140,7 @@ fn complete(
     let shared = Arc::downgrade(&pool.shared);
     group.remains().made(group.pool(), shared);
     let Err(error) = pool.self_test() else {
+        registry::add(&pool.shared);
         return Ok(pool);
     };
     match pool.close() {

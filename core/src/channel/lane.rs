@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::driver::DevicePtr;
 use crate::health::{FaultReport, Slip};
@@ -25,11 +25,18 @@ pub(crate) struct Lane {
     pub graphs: AtomicUsize,
     /// Whether its ranges may be another channel's by now.
     pub retired: AtomicBool,
+    /// Epoch that the channel began with, when it was prepared or last moved.
+    pub first_epoch: AtomicU64,
+    /// Operations that this rank has launched, and those that it has recorded into graphs.
+    pub launched: AtomicU64,
+    pub recorded: AtomicU64,
+    /// Epochs of the warning and the fault that were logged last.
+    logged: [AtomicU64; 2],
 }
 
 impl Lane {
     /// A channel that nothing holds.
-    pub(super) fn new(index: usize, name: String, header: Header) -> Self {
+    pub(super) fn new(index: usize, name: String, header: Header, first_epoch: u64) -> Self {
         Self {
             index,
             name,
@@ -37,7 +44,25 @@ impl Lane {
             scoped: AtomicBool::new(false),
             graphs: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
+            first_epoch: AtomicU64::new(first_epoch),
+            launched: AtomicU64::new(0),
+            recorded: AtomicU64::new(0),
+            logged: [const { AtomicU64::new(0) }; 2],
         }
+    }
+
+    /// Counts an operation that was enqueued. Nothing is ordered by it.
+    pub(crate) fn count(&self, captured: bool) {
+        let counter = match captured {
+            true => &self.recorded,
+            false => &self.launched,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the record of this epoch is seen for the first time.
+    pub(super) fn is_news(&self, slip: Slip, epoch: u64) -> bool {
+        self.logged[slip as usize].swap(epoch, Ordering::Relaxed) != epoch
     }
 
     /// Refuses a channel that was retired.

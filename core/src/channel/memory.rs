@@ -234,6 +234,12 @@ impl Memory {
         (bytes(&self.signal) + staged) as u64
     }
 
+    /// Bytes of peers' memory that are mapped here.
+    pub(super) fn imported(&self) -> u64 {
+        let imported = self.imported.iter();
+        imported.map(|memory| memory.mapped() as u64).sum()
+    }
+
     /// [`let_go`](Self::let_go) and [`close`](Self::close).
     pub(super) fn leave(&mut self) -> Result<()> {
         every([self.let_go(), self.close()].into_iter())

@@ -3,6 +3,7 @@
 mod abandon;
 mod agreement;
 mod announce;
+mod bytes;
 mod checkpoint;
 mod close;
 mod contract;
@@ -14,21 +15,28 @@ mod lane;
 mod memory;
 mod pool;
 mod prepare;
+mod probe;
 mod ranges;
+mod registry;
 mod reset;
 mod retire;
 mod rewind;
 mod scope;
 mod self_test;
 mod shared;
+mod status;
 mod ticket;
 
 pub use abandon::Abandoned;
+pub use bytes::KindBytes;
 pub use checkpoint::Checkpoint;
 pub use contract::Contract;
 pub use lane::Channel;
 pub use pool::Pool;
 pub use ranges::{Part, PoolRange};
+#[cfg(feature = "serde")]
+pub(crate) use registry::statuses;
 pub use scope::CaptureScope;
 pub(crate) use scope::route;
+pub use status::{ChannelStatus, PoolStatus};
 pub use ticket::Ticket;

@@ -50,8 +50,14 @@ impl Pool {
         };
         let (verdict, lanes) = decided?;
         verdict?;
+        let mut names = Vec::new();
         for lane in lanes? {
+            names.push(lane.name.clone());
             state.lanes.insert(lane.name.clone(), Arc::new(lane));
+        }
+        drop(state);
+        for name in names {
+            log::debug!("{}: prepared channel '{name}'", shared.group.me());
         }
         Ok(())
     }
@@ -114,9 +120,10 @@ impl Pool {
         let mut peers = shared.peers.iter();
         peers.try_for_each(|peer| teller.imported(peer))?;
         let first = state.first_epochs.get(&index).copied();
-        memory.set_epoch(index, first.unwrap_or(FIRST_EPOCH), 0)?;
+        let first = first.unwrap_or(FIRST_EPOCH);
+        memory.set_epoch(index, first, 0)?;
         let header = shared.source(memory).header(index, channel)?;
-        Ok(Lane::new(index, name, header))
+        Ok(Lane::new(index, name, header, first))
     }
 }
 

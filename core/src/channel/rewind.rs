@@ -2,6 +2,7 @@
 //! the next channel gets.
 
 use core::mem::offset_of;
+use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
 use crate::group::Rank;
@@ -70,6 +71,17 @@ pub(super) fn rewind(
             finish()
         })
     });
+    if written.is_ok() {
+        let lanes: Vec<_> = shared.read()?.lanes.values().cloned().collect();
+        for lane in lanes {
+            let place = indices.iter().position(|&index| index == lane.index);
+            if let Some(&epoch) = place.and_then(|place| epochs.get(place)) {
+                lane.first_epoch.store(epoch, Ordering::Relaxed);
+                let (me, step, name) = (group.me(), steps.rewrite, &lane.name);
+                log::debug!("{me}: {step}: ranges of channel '{name}' at epoch {epoch}");
+            }
+        }
+    }
     group.agree(steps.rewrite, written)?;
     Ok(epochs)
 }

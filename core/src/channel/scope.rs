@@ -10,6 +10,7 @@ use slabfence_sys::CUstream;
 
 use crate::driver::{CaptureStatus, Stream, fork};
 use crate::error::{Error, Result};
+use crate::group::Rank;
 
 use super::lane::{Channel, GraphHold, Lane};
 use super::pool::Pool;
@@ -36,6 +37,7 @@ impl Drop for Scopes {
 #[derive(Debug)]
 struct Active {
     pool: u64,
+    rank: Rank,
     lane: Arc<Lane>,
     label: String,
     owner: Owner,
@@ -116,6 +118,7 @@ impl Pool {
         }
         let active = Rc::new(Active {
             pool: self.shared.number,
+            rank: self.shared.group.me(),
             lane,
             label: label.to_owned(),
             owner,
@@ -126,6 +129,10 @@ impl Pool {
             active.lane.scoped.store(false, Ordering::Release);
             return Err(refuse("the thread is ending".to_owned()));
         }
+        log::debug!(
+            "{}: capture scope '{label}' of channel '{name}' entered",
+            self.shared.group.me()
+        );
         Ok(CaptureScope {
             active,
             left: false,
@@ -160,6 +167,13 @@ impl CaptureScope {
             inner
         });
         self.active.lane.scoped.store(false, Ordering::Release);
+        let Active {
+            rank, label, lane, ..
+        } = &*self.active;
+        log::debug!(
+            "{rank}: capture scope '{label}' of channel '{}' left",
+            lane.name
+        );
         match inner {
             None => Ok(()),
             Some(inner) => Err(Error::Refused {

@@ -70,7 +70,7 @@ impl Pool {
         };
         header.fail_ticks = clock.ticks(limit);
         header.warn_ticks = 0;
-        Ok(Lane::new(INDEX, NAME.to_owned(), header))
+        Ok(Lane::new(INDEX, NAME.to_owned(), header, FIRST_EPOCH))
     }
 
     fn clear_trial(&self) -> Result<()> {

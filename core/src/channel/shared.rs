@@ -7,9 +7,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::collective::plan::{Entry, Limits};
 use crate::driver::{Device, Kernel, fork};
@@ -22,6 +23,7 @@ use super::header::Source;
 use super::kernels::Kernels;
 use super::lane::Lane;
 use super::memory::{Cut, Memory, PeerMemory};
+use super::probe::Probe;
 
 /// Whether operations may be enqueued.
 #[derive(Debug, Clone)]
@@ -69,6 +71,7 @@ pub(crate) struct Shared {
     pub(super) page: Arc<HealthPage>,
     /// Tells of faults, once a host has asked for it.
     pub(super) event: OnceLock<FaultEvent>,
+    pub(super) probe: Probe,
     pub(super) peers: Vec<PeerMemory>,
     /// One collective host call at a time.
     pub(super) turn: Mutex<()>,
@@ -82,6 +85,22 @@ impl Shared {
     pub(super) fn read(&self) -> Result<RwLockReadGuard<'_, State>> {
         fork::refuse()?;
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// [`read`](Self::read) that gives up at `deadline`: a call that waits for a device that hangs may be in the way.
+    pub(super) fn read_until(
+        &self,
+        deadline: Instant,
+    ) -> Result<Option<RwLockReadGuard<'_, State>>> {
+        fork::refuse()?;
+        loop {
+            match self.state.try_read() {
+                Ok(state) => return Ok(Some(state)),
+                Err(TryLockError::Poisoned(state)) => return Ok(Some(state.into_inner())),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
+            }
+        }
     }
 
     pub(super) fn write(&self) -> Result<RwLockWriteGuard<'_, State>> {
@@ -131,7 +150,12 @@ impl Shared {
     pub(crate) fn report(&self, lane: &Lane, slip: Slip) -> Result<Option<FaultReport>> {
         let record = self.page.record(lane.index, slip)?;
         let warning = matches!(slip, Slip::Warning);
-        Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning, self.page.clock())))
+        let clock = self.page.clock();
+        let report = record.map(|record| FaultReport::new(&lane.name, &record, warning, clock));
+        if let Some(report) = report.as_ref().filter(|it| lane.is_news(slip, it.epoch)) {
+            log::warn!("{report}");
+        }
+        Ok(report)
     }
 
     /// Refuses once this rank's own memory may have been given back, or some of it.
@@ -253,6 +277,17 @@ impl Phase {
             Self::Closed => return Err(Error::Closed { what: operation }),
         };
         Err(Error::Refused { operation, why })
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => f.write_str("open"),
+            Self::Busy(call) => write!(f, "{call} is under way"),
+            Self::Broken(words) => write!(f, "can only be closed, since {words}"),
+            Self::Closed => f.write_str("closed"),
+        }
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) unsafe fn enqueue<O: Operation>(
     // `open` ensures up to the launch; close drains the device first, and is refused while a graph holds the channel.
     unsafe { kernel.launch(stream, plan.grid, BLOCK_THREADS, &plan.params) }?;
     route.recorded_one_more();
+    route.lane.count(route.captures());
     drop(open);
     Ok(())
 }

@@ -248,6 +248,28 @@ impl PinnedBuffer {
         Ok(())
     }
 
+    /// Enqueues a copy of `bytes` bytes at `from` in memory of the stream's device to `offset`, also while other streams
+    /// capture.
+    ///
+    /// # Safety
+    ///
+    /// The source is live memory. It, this buffer and the stream, which does not capture, outlive the copy's execution.
+    pub(crate) unsafe fn copy_from(
+        &self,
+        offset: usize,
+        from: DevicePtr,
+        bytes: usize,
+        stream: &Stream,
+    ) -> Result<()> {
+        let to = self.part("PinnedBuffer::copy_from", offset, bytes)?;
+        let device = stream.device();
+        let _guard = device.observe()?;
+        let from = CUdeviceptr(from.raw());
+        // SAFETY: the destination lies inside this buffer; the rest by the contract.
+        let code = unsafe { (device.api().cuMemcpyDtoHAsync()?)(to, from, bytes, stream.raw()) };
+        device.check("cuMemcpyDtoHAsync", code)
+    }
+
     /// Every access of the host goes through here: a forked child may not have the memory.
     fn part(&self, operation: &'static str, offset: usize, bytes: usize) -> Result<*mut c_void> {
         fork::refuse()?;

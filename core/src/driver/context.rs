@@ -110,12 +110,17 @@ pub(crate) struct SetupGuard<'a> {
 
 impl<'a> SetupGuard<'a> {
     pub(crate) fn enter(device: &'a Device) -> Result<Self> {
-        let context = ContextGuard::enter(device)?;
-        let guard = Self {
-            _capture: RelaxedCapture::enter(device)?,
-            _context: context,
-        };
+        let guard = Self::enter_only(device)?;
         deferred::drain();
         Ok(guard)
+    }
+
+    /// [`enter`](Self::enter) that drops nothing, which could take time.
+    pub(crate) fn enter_only(device: &'a Device) -> Result<Self> {
+        let context = ContextGuard::enter(device)?;
+        Ok(Self {
+            _capture: RelaxedCapture::enter(device)?,
+            _context: context,
+        })
     }
 }

@@ -214,6 +214,11 @@ impl Device {
         SetupGuard::enter(self)
     }
 
+    /// [`setup`](Self::setup) for calls that have to end soon: nothing that graphs have let go of is dropped.
+    pub(super) fn observe(&self) -> Result<SetupGuard<'_>> {
+        SetupGuard::enter_only(self)
+    }
+
     /// Runs `free` with the context current, from `Drop`: never panics, logs a failure or a missing entry, does nothing in
     /// a forked child.
     pub(crate) fn teardown(

@@ -235,6 +235,17 @@ stubs! {
         logs("{:#x} {value} {count}", address.0) {}
     cuMemcpyHtoDAsync(to: CUdeviceptr, _from: *const c_void, bytes: usize, _stream: CUstream)
         logs("{:#x} {bytes}", to.0) {}
+    cuMemcpyDtoHAsync(_to: *mut c_void, from: CUdeviceptr, bytes: usize, _stream: CUstream)
+        logs("{:#x} {bytes}", from.0) {}
+    cuMemHostAlloc(host: *mut *mut c_void, bytes: usize, _flags: CUmemHostAlloc_flags) logs("{bytes}") {
+        // Words, which the caller accesses as such. The fake does not free them.
+        let words = vec![0u64; bytes.div_ceil(8)].leak();
+        unsafe { *host = words.as_mut_ptr().cast() }
+    }
+    cuMemFreeHost(_host: *mut c_void) {}
+    cuMemHostGetDevicePointer(address: *mut CUdeviceptr, host: *mut c_void, _flags: c_uint) {
+        unsafe { *address = CUdeviceptr(host.addr() as u64) }
+    }
     cuMemAlloc(address: *mut CUdeviceptr, bytes: usize) logs("{bytes}") { unsafe { *address = CUdeviceptr(4096) } }
     cuMemFree(address: CUdeviceptr) logs("{}", address.0) {}
     cuStreamCreate(stream: *mut CUstream, flags: CUstream_flags) logs("{}", flags.bits()) {

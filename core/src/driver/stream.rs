@@ -128,6 +128,16 @@ impl Stream {
     /// Whether everything enqueued has ended.
     pub fn query(&self) -> Result<bool> {
         let _guard = self.device.bind()?;
+        self.has_ended()
+    }
+
+    /// [`query`](Self::query) of a stream that does not capture, also while others do.
+    pub(crate) fn query_during_captures(&self) -> Result<bool> {
+        let _guard = self.device.observe()?;
+        self.has_ended()
+    }
+
+    fn has_ended(&self) -> Result<bool> {
         // SAFETY: the stream is live.
         let code = unsafe { (self.device.api().cuStreamQuery()?)(self.raw) };
         if code == CUresult::CUDA_ERROR_NOT_READY {

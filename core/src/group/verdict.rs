@@ -77,7 +77,9 @@ impl Group {
             Ok(payload) => Writer::new().word(FINE).raw(payload),
             Err(error) => Writer::new().word(FAILED).text(cut(&error.to_string())),
         };
+        let me = self.me();
         let parts = self.gather(phase, &message.finish()).map_err(|missed| {
+            log::debug!("{me}: {phase}: no verdict");
             // The exchange's own failure is what the caller sees; what went wrong first must not be lost.
             if let Err(error) = &result {
                 log::error!("{phase}: {error}");
@@ -98,9 +100,12 @@ impl Group {
             }
         }
         if failures.is_empty() {
+            log::debug!("{me}: {phase}: all ranks agree");
             return Ok(payloads);
         }
-        Err(Ended::Failed(Error::Setup { phase, failures }))
+        let error = Error::Setup { phase, failures };
+        log::debug!("{me}: {error}");
+        Err(Ended::Failed(error))
     }
 }
 

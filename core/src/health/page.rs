@@ -45,6 +45,11 @@ impl HealthPage {
         self.buffer.load(fault + offset_of!(FaultRecord, state))
     }
 
+    /// Bytes of page-locked memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// What kernels measure their waits by.
     pub(crate) fn clock(&self) -> Clock {
         self.clock

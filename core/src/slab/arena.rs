@@ -64,6 +64,11 @@ impl<K: Kind> Arena<K> {
         self.count
     }
 
+    /// Bytes that are mapped.
+    pub fn mapped(&self) -> usize {
+        self.mapping.range().bytes()
+    }
+
     /// The device that owns the memory.
     pub fn device(&self) -> &Device {
         self.mapping.device()

@@ -190,6 +190,11 @@ pub(crate) struct Imported {
 }
 
 impl Imported {
+    /// Bytes that are mapped.
+    pub(crate) fn mapped(&self) -> usize {
+        self.memory.bytes()
+    }
+
     /// Unmaps it. After a failure what is left stays, and a later call goes on there. Afterwards no kernel may use an
     /// address of it.
     pub(crate) fn close(&mut self) -> Result<()> {

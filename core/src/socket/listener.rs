@@ -22,6 +22,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// How the files of short meetings end: those of killed runs are known by it.
 const SHORT: &str = "door";
+/// How the files end where a process tells what its pools are doing.
+const STATUS: &str = "status";
 /// Longest path of a socket, in bytes: with its end, what fits into an address.
 const MAX_PATH: usize = 107;
 
@@ -47,6 +49,28 @@ impl Place {
             Some(folder) => Self::File(folder.join(name)),
             None => Self::Abstract(name),
         }
+    }
+
+    /// Where the process of this number tells what its pools are doing.
+    pub(crate) fn of_status(folder: &Path, process: u32) -> Self {
+        Self::File(folder.join(format!("slabfence-{process}.{STATUS}")))
+    }
+
+    /// The process that tells at this path what its pools are doing, if it is such a path.
+    pub(crate) fn status_of(path: &Path) -> Option<u32> {
+        let name = path.file_name()?.to_str()?;
+        let number = name.strip_prefix("slabfence-")?.strip_suffix(STATUS)?;
+        let number: u32 = number.strip_suffix('.')?.parse().ok()?;
+        // Not what parses to the same number, such as one with a sign.
+        let folder = path.parent()?;
+        matches!(Self::of_status(folder, number), Self::File(there) if there == path)
+            .then_some(number)
+    }
+
+    /// Whether it is of no use once nobody listens there: nobody comes back to it.
+    fn is_swept(&self) -> bool {
+        let told = |path: &PathBuf| Self::status_of(path).is_some();
+        self.is_for_one_meeting() || matches!(self, Self::File(path) if told(path))
     }
 
     /// Whether it is for nothing but one meeting.
@@ -183,7 +207,8 @@ fn lock(folder: &Path, deadline: Instant) -> Result<OwnedFd, String> {
     }
 }
 
-/// Removes the files that runs which were killed have left of short meetings. No run needs them: their names are used once.
+/// Removes the files that runs which were killed have left of short meetings and of telling their state. No run needs them:
+/// their names are used by one process only.
 pub(crate) fn sweep(folder: &Path, deadline: Instant) -> Result<(), String> {
     let failed = |error: io::Error| format!("looking through {} failed: {error}", folder.display());
     let _lock = lock(folder, deadline)?;
@@ -192,7 +217,7 @@ pub(crate) fn sweep(folder: &Path, deadline: Instant) -> Result<(), String> {
         let path = file.path();
         let place = Place::File(path.clone());
         let name = file.file_name();
-        let ours = name.as_encoded_bytes().starts_with(b"slabfence-") && place.is_for_one_meeting();
+        let ours = name.as_encoded_bytes().starts_with(b"slabfence-") && place.is_swept();
         if !ours || !file.file_type().is_ok_and(|kind| kind.is_socket()) {
             continue;
         }
@@ -223,9 +248,14 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
                 Ok(process) => process.to_string(),
                 Err(why) => why,
             };
-            Err(format!(
-                "a job of this name is running ({process}, {there}); choose another name, or end that job"
-            ))
+            Err(match Place::status_of(path) {
+                Some(_) => format!(
+                    "{process} tells its state there already ({there}); choose another folder"
+                ),
+                None => format!(
+                    "a job of this name is running ({process}, {there}); choose another name, or end that job"
+                ),
+            })
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(format!(
             "a job of this name is running ({there}); choose another name, or end that job"

@@ -20,6 +20,8 @@ use rustix::net::{
 
 pub(crate) use listener::{Listener, Place, sweep};
 pub(crate) use peer::Peer;
+#[cfg(feature = "serde")]
+pub(crate) use peer::refuse_strangers;
 
 /// Most descriptors in one message.
 pub(crate) const MAX_DESCRIPTORS: usize = 8;

@@ -28,6 +28,20 @@ enum Life {
     Unknown,
 }
 
+/// Refuses a process at the other end that is neither of this process's user nor of root.
+#[cfg(feature = "serde")]
+pub(crate) fn refuse_strangers(socket: &OwnedFd) -> Result<(), String> {
+    let other = getsockopt(socket, sockopt::PeerCredentials)
+        .map_err(|error| format!("its user cannot be told: {error}"))?;
+    let (theirs, mine) = (other.uid(), rustix::process::geteuid().as_raw());
+    match theirs == mine || theirs == 0 {
+        true => Ok(()),
+        false => Err(format!(
+            "it is of user {theirs}, and this process of user {mine}"
+        )),
+    }
+}
+
 impl Peer {
     /// The process at the other end, if it is of this process's user.
     pub(crate) fn of(socket: &OwnedFd) -> Result<Self, String> {
