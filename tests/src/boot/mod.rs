@@ -4,9 +4,12 @@
 //! Ranks may share a device, where copies, allocations and frees of one stand behind an operation of another that waits. So
 //! the ranks meet between those and the operations.
 
+mod captures;
 mod engine;
 mod model;
 mod pair;
+mod serve;
+mod shutdown;
 
 use slabfence::Result;
 use slabfence::layout::Transport;
@@ -31,7 +34,8 @@ impl Boot {
     ///
     /// # Panics
     ///
-    /// At an output that is wrong, an operation on a channel that is not its own, and a call that should be refused and is not.
+    /// At an output that is wrong, an operation on a channel that is not its own, a rank that does not come, and a call that should
+    /// be refused and is not.
     pub fn run(&self, member: Member) -> Result<()> {
         let mut engine = Engine::start(self, member)?;
         engine.warm_up()?;

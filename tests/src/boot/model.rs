@@ -109,6 +109,24 @@ pub(super) struct Captured {
     pub graph: Graph,
 }
 
+impl Captured {
+    /// Destroys graph, instance and buffers, in either order.
+    pub fn destroy(self, instance_first: bool) {
+        let Self {
+            layers,
+            exec,
+            graph,
+        } = self;
+        if instance_first {
+            drop(exec);
+            drop((graph, layers));
+        } else {
+            drop((layers, graph));
+            drop(exec);
+        }
+    }
+}
+
 /// The model on this rank.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -128,14 +146,14 @@ pub(super) struct Model {
 
 impl Model {
     /// A pool on the member's group with an eager channel, and buffers for a prefill.
-    pub fn new(member: &Member, size: Size, prefill: u32) -> Result<Self> {
+    pub fn new(member: &Member, size: Size, prefill: u32, stream: Stream) -> Result<Self> {
         let pool = member.pool(&size.contract(member.group.world()))?;
         let name = format!("{}:eager", size.name);
         pool.prepare(&[&name])?;
         Ok(Self {
             eager: pool.channel(&name)?,
             pool,
-            stream: Stream::new(&member.device)?,
+            stream,
             graphs: Vec::new(),
             prefill: Layers::new(member, &size, prefill, 1)?,
             probe: Probe::new(&member.device)?,
@@ -206,9 +224,13 @@ impl Model {
             local_of(&self.pool, channel),
             "{label}"
         );
+        let mut exec = graph.instantiate()?;
+        // Not at the first launch, when other ranks wait on the device.
+        exec.upload(&self.stream)?;
+        self.stream.synchronize()?;
         Ok(Captured {
             layers,
-            exec: graph.instantiate()?,
+            exec,
             graph,
         })
     }

@@ -28,7 +28,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Forms [2, 1] and [3, 0] of every four ranks, [1, 0] of two that are left.
-    pub fn form(boot: &Boot, member: &Member) -> Result<Self> {
+    pub fn form(boot: &Boot, member: &Member, stream: Stream) -> Result<Self> {
         let (me, world) = (member.rank(), member.group.world());
         let first = me / 4 * 4;
         let order = match me % 4 {
@@ -52,11 +52,19 @@ impl Pair {
             ..Contract::new(4, 32, 32, 8)
         };
         let pair = member.of(group);
-        let (pool, channel) = pair.channel(&contract, "pair:eager")?;
+        // One pair after the other: where ranks are threads, a creation allocates beside no operation that waits.
+        let mut made = None;
+        for first in 0..world {
+            if order[0] == first {
+                made = Some(pair.channel(&contract, "pair:eager")?);
+            }
+            member.meet();
+        }
+        let (pool, channel) = made.expect("a first rank in the group");
         Ok(Self {
             pool,
             channel,
-            stream: Stream::new(&member.device)?,
+            stream,
             gather: Gather::new(&pair, &contract, 5)?,
             order,
             me,

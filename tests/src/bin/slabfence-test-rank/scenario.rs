@@ -14,6 +14,7 @@ use slabfence_emu::Machine;
 use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
+use super::boot;
 use super::exchange;
 use super::forked;
 use super::gate::{self, Gated};
@@ -70,6 +71,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     };
     if part.name == "exchange" {
         return exchange::run(part, &member);
+    }
+    if part.name == "boot" {
+        return boot::run(part, member);
     }
     let contract = contract(part, part.world);
     let (pool, channel) = match member.channel(&contract, "decode") {
