@@ -75,15 +75,20 @@ impl Engine {
     /// ranks in the opposite order.
     pub fn capture(&mut self) -> Result<()> {
         let member = &self.member;
+        let (rank, world) = (member.rank(), member.group.world());
         self.target.prepare()?;
         self.draft.iter().try_for_each(Model::prepare)?;
-        for batch in BATCHES {
+        for (sleeper, batch) in (0..).zip(BATCHES) {
             let mut layers =
                 Layers::new(member, &self.target.size, batch, self.target.size.layers)?;
             layers.supply(&mut self.number)?;
             // Who still allocates would wait for the warm-ups of ranks that share its device.
             member.meet();
             let captured = self.target.capture(layers, batch, |target, layers| {
+                // What the trial has left in these ranges is nobody's signal.
+                if sleeper % world == rank {
+                    hold(&target.stream, SLEEP);
+                }
                 layers.enqueue(&target.eager, &target.stream)?;
                 target.stream.synchronize()?;
                 member.meet();
