@@ -21,7 +21,7 @@ impl Engine {
         self.steps += 1;
         let at = |n: u32| n as usize % BATCHES.len();
         // Never the same: an output has one operation.
-        let replays = [at(step), at(step + 1 + step / 8 % 7)];
+        let replays = [at(step), at(step + 7 - step / 8 % 7)];
         let drafts = [at(step * 5 + 2), at(step * 5 + 3)];
         self.target.supply(replays, &mut self.number)?;
         if let Some(draft) = &mut self.draft {
@@ -31,6 +31,7 @@ impl Engine {
             pair.supply()?;
         }
         self.member.meet();
+        // Before the first replay of almost every graph, some rank.
         if step % world == rank {
             hold(&self.target.stream, SLEEP);
         }
