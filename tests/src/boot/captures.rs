@@ -24,16 +24,14 @@ impl Engine {
         self.models().try_for_each(|model| model.check_eager())
     }
 
-    /// A capture that only measures: its channel, its graph and its replays are thrown away. Its warm-up runs inside the scope
-    /// while the eager channel is busy on another stream, so it must not go there.
-    pub fn profile(&mut self) -> Result<()> {
+    /// A capture that only measures: its channel, its graph and its replays, if any, are thrown away. Its warm-up runs inside
+    /// the scope while the eager channel is busy on another stream, so it must not go there.
+    pub fn profile(&mut self, replays: u32) -> Result<()> {
         const CHANNEL: &str = "target:profile";
         let (member, target) = (&self.member, &mut self.target);
         let before = target.pool.checkpoint()?;
         target.pool.prepare(&[CHANNEL])?;
         let stale = target.pool.channel(CHANNEL)?;
-        // Three executions of one layer. A channel that got its ranges and began anew, at the first epoch, would find the
-        // last two epochs there when a warm-up of two layers has run in it: at its first replay. In a step a rank sleeps then.
         let mut layers = Layers::new(member, &target.size, BATCHES[0], 1)?;
         layers.supply(&mut self.number)?;
         target.prefill.supply(&mut self.number)?;
@@ -55,7 +53,7 @@ impl Engine {
         })?;
         target.prefill.check()?;
         target.check_eager()?;
-        for _ in 0..2 {
+        for _ in 0..replays {
             profiled.layers.supply(&mut self.number)?;
             member.meet();
             profiled.exec.launch(&target.stream)?;
@@ -76,15 +74,20 @@ impl Engine {
     /// ranks in the opposite order.
     pub fn capture(&mut self) -> Result<()> {
         let member = &self.member;
+        let (rank, world) = (member.rank(), member.group.world());
         self.target.prepare()?;
         self.draft.iter().try_for_each(Model::prepare)?;
-        for batch in BATCHES {
+        for (sleeper, batch) in (0..).zip(BATCHES) {
             let mut layers =
                 Layers::new(member, &self.target.size, batch, self.target.size.layers)?;
             layers.supply(&mut self.number)?;
             // Who still allocates would wait for the warm-ups of ranks that share its device.
             member.meet();
             let captured = self.target.capture(layers, batch, |target, layers| {
+                // What a trial has left where this channel is must not pass for the late rank's word.
+                if sleeper % world == rank {
+                    hold(&target.stream, SLEEP);
+                }
                 layers.enqueue(&target.eager, &target.stream)?;
                 target.stream.synchronize()?;
                 member.meet();

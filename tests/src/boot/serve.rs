@@ -31,7 +31,6 @@ impl Engine {
             pair.supply()?;
         }
         self.member.meet();
-        // Before the first replay of almost every graph, some rank.
         if step % world == rank {
             hold(&self.target.stream, SLEEP);
         }
