@@ -167,6 +167,22 @@ from! {
     BootstrapError => Bootstrap;
 }
 
+/// All of it done, or every failure: the one there is, or all of them in words.
+pub(crate) fn every(results: impl Iterator<Item = Result<()>>) -> Result<()> {
+    let mut failures: Vec<Error> = results.filter_map(Result::err).collect();
+    match failures.len() {
+        0 => Ok(()),
+        1 => Err(failures.remove(0)),
+        _ => {
+            let words: Vec<String> = failures.iter().map(Error::to_string).collect();
+            Err(Error::Refused {
+                operation: "giving memory back",
+                why: words.join("; "),
+            })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,9 +53,8 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// The calling thread, with nothing current.
-    pub(crate) fn new() -> Thread {
-        let id = std::thread::current().id();
+    /// This thread, with nothing current.
+    pub(crate) fn new(id: ThreadId) -> Thread {
         Thread {
             id,
             stack: Vec::new(),
@@ -63,6 +62,11 @@ impl Thread {
             frontier: Vec::new(),
             frontier_data: Vec::new(),
         }
+    }
+
+    /// Whether nothing is kept that a new one would not have.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.stack.is_empty() && self.mode == CaptureMode::Global && self.frontier.is_empty()
     }
 }
 

@@ -7,6 +7,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -154,8 +155,50 @@ thread_local! {
     /// Whether this is a thread on which a machine calls host functions, which must not call the driver.
     static CALLS_BACK: Cell<bool> = const { Cell::new(false) };
 
+    /// This thread, also in its last destructors.
+    static ID: Cell<Option<ThreadId>> = const { Cell::new(None) };
+
     /// What each machine keeps about this thread, by the machine's id.
     static THREADS: RefCell<Vec<(u64, Thread)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What is kept about threads that have pushed a context or changed their mode in a destructor, until they undo it: what
+/// is kept with a thread goes before its last destructor has run.
+static ENDING: Mutex<Vec<(u64, Thread)>> = Mutex::new(Vec::new());
+
+fn ending<T>(body: impl FnOnce(&mut Vec<(u64, Thread)>) -> T) -> T {
+    body(&mut ENDING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Whether this thread's end is the process's.
+fn is_main() -> bool {
+    rustix::thread::gettid() == getpid()
+}
+
+/// Runs the body of a driver function with what `threads` keep about the calling thread and this machine.
+fn on(
+    threads: &mut Vec<(u64, Thread)>,
+    shared: &Shared,
+    body: &mut dyn FnMut(&mut Call<'_>) -> Status,
+) -> Status {
+    let at = threads
+        .iter()
+        .position(|(id, _)| *id == shared.id)
+        .unwrap_or_else(|| {
+            threads.retain(|(id, _)| alive(*id));
+            let id = ID.get().unwrap_or_else(|| thread::current().id());
+            ID.set(Some(id));
+            threads.push((shared.id, Thread::new(id)));
+            threads.len() - 1
+        });
+    let mut call = Call {
+        shared,
+        guard: Some(shared.lock()),
+        thread: &mut threads[at].1,
+    };
+    let result = body(&mut call);
+    shared.kick(call.split().0);
+    result
 }
 
 /// Makes this thread one on which driver calls are refused, as the driver does in host functions and destructors.
@@ -188,28 +231,21 @@ pub(crate) fn enter(index: usize, body: &mut dyn FnMut(&mut Call<'_>) -> Status)
             .push("a host function or destructor called the driver".to_owned());
         return Code::NOT_PERMITTED.0;
     }
-    let run = || {
-        let with = |threads: &RefCell<Vec<(u64, Thread)>>| {
-            let threads = &mut *threads.borrow_mut();
-            let at = threads
-                .iter()
-                .position(|(id, _)| *id == shared.id)
-                .unwrap_or_else(|| {
-                    threads.retain(|(id, _)| alive(*id));
-                    threads.push((shared.id, Thread::new()));
-                    threads.len() - 1
-                });
-            let mut call = Call {
-                shared: &shared,
-                guard: Some(shared.lock()),
-                thread: &mut threads[at].1,
-            };
-            let result = body(&mut call);
-            shared.kick(call.split().0);
+    let run = || match THREADS.try_with(|threads| on(&mut threads.borrow_mut(), &shared, body)) {
+        Ok(result) => result,
+        // What is kept about a thread is gone when its destructors run, and the thread may call from one.
+        Err(_) if is_main() => Err(Code::DEINITIALIZED),
+        Err(_) => {
+            let mut own = ending(|all| {
+                let id = ID.get();
+                all.extract_if(.., |(_, thread)| Some(thread.id) == id)
+                    .collect()
+            });
+            let result = on(&mut own, &shared, body);
+            own.retain(|(_, thread)| !thread.is_fresh());
+            ending(|all| all.append(&mut own));
             result
-        };
-        // A thread that ends may call from a destructor, when what is kept about it is gone already.
-        THREADS.try_with(with).unwrap_or(Err(Code::DEINITIALIZED))
+        }
     };
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => 0,

@@ -33,22 +33,79 @@ impl Lines {
     }
 }
 
+/// Where the lines of a signal range lie, as [`SignalLayout`] has it.
+struct Offsets {
+    poison: usize,
+    entry: [usize; 2],
+    flags: [usize; 2],
+    source: usize,
+    bytes: usize,
+}
+
+impl Offsets {
+    fn of(layout: &SignalLayout) -> Self {
+        Self {
+            poison: layout.poison(),
+            entry: Slot::BOTH.map(|slot| layout.entry(slot)),
+            flags: Slot::BOTH.map(|slot| layout.flags(slot)),
+            source: layout.source(1),
+            bytes: layout.bytes(),
+        }
+    }
+
+    /// Every line belongs to one array.
+    fn prove(&self, world: usize, grid: usize) {
+        let mut lines = Lines::new(self.bytes);
+        for source in 0..world {
+            lines.claim(self.poison + source * self.source);
+            for slot in 0..2 {
+                lines.claim(self.entry[slot] + source * self.source);
+                for row in 0..PHASES * grid {
+                    lines.claim(self.flags[slot] + (row * world + source) * LINE);
+                }
+            }
+        }
+        lines.assert_full();
+    }
+}
+
 #[test]
 fn every_signal_line_has_one_owner_for_all_worlds_and_grids() {
     for world in 2..=MAX_WORLD {
         for grid in 1..=MAX_GRID {
             let layout = SignalLayout::new(world, grid).unwrap();
-            let mut lines = Lines::new(layout.bytes());
-            for source in 0..world {
-                lines.claim(layout.poison() + layout.source(source));
-                for slot in Slot::BOTH {
-                    lines.claim(layout.entry(slot) + layout.source(source));
-                    for row in 0..PHASES * grid {
-                        lines.claim(layout.flags(slot) + (row * world + source) * LINE);
-                    }
-                }
-            }
-            lines.assert_full();
+            (0..world).for_each(|source| assert_eq!(layout.source(source), source * LINE));
+            Offsets::of(&layout).prove(world, grid);
+        }
+    }
+}
+
+/// Whether a proof fails, which it does by a panic.
+fn fails(proof: impl FnOnce() + std::panic::UnwindSafe) -> bool {
+    std::panic::catch_unwind(proof).is_err()
+}
+
+#[test]
+fn a_signal_layout_with_any_number_changed_is_refused() {
+    let changes: [fn(&mut Offsets, usize); 7] = [
+        |offsets, by| offsets.poison = offsets.poison.wrapping_add(by),
+        |offsets, by| offsets.entry[0] = offsets.entry[0].wrapping_add(by),
+        |offsets, by| offsets.entry[1] = offsets.entry[1].wrapping_add(by),
+        |offsets, by| offsets.flags[0] = offsets.flags[0].wrapping_add(by),
+        |offsets, by| offsets.flags[1] = offsets.flags[1].wrapping_add(by),
+        |offsets, by| offsets.source = offsets.source.wrapping_add(by),
+        |offsets, by| offsets.bytes = offsets.bytes.wrapping_add(by),
+    ];
+    let layout = SignalLayout::new(3, 2).unwrap();
+    Offsets::of(&layout).prove(3, 2);
+    for (at, change) in changes.into_iter().enumerate() {
+        for by in [8, LINE, 2 * LINE, LINE.wrapping_neg()] {
+            let mut offsets = Offsets::of(&layout);
+            change(&mut offsets, by);
+            assert!(
+                fails(|| offsets.prove(3, 2)),
+                "number {at}, changed by {by}"
+            );
         }
     }
 }
@@ -88,26 +145,77 @@ fn inbox_ranges_are_disjoint_aligned_and_large_enough() {
         for raw in sizes {
             for packets in sizes {
                 let layout = InboxLayout::new(world, raw, packets).unwrap();
-                let mut end = 0;
-                for source in 0..world {
-                    assert_eq!(layout.raw(source), end);
-                    assert!(
-                        layout.raw_stride() >= raw && layout.raw_stride().is_multiple_of(ALIGN)
-                    );
-                    end += layout.raw_stride();
-                }
-                for source in 0..world {
-                    assert_eq!(layout.packet(source), end);
-                    assert!(
-                        layout.packet_stride() >= packets
-                            && layout.packet_stride().is_multiple_of(ALIGN)
-                    );
-                    end += layout.packet_stride();
-                }
-                assert_eq!(layout.bytes(), end);
+                Ranges::of(&layout, world).prove(raw, packets);
             }
         }
     }
+}
+
+/// Where an inbox's ranges lie, as [`InboxLayout`] has it.
+#[derive(Clone)]
+struct Ranges {
+    raw: Vec<usize>,
+    raw_stride: usize,
+    packet: Vec<usize>,
+    packet_stride: usize,
+    bytes: usize,
+}
+
+impl Ranges {
+    fn of(layout: &InboxLayout, world: usize) -> Self {
+        Self {
+            raw: (0..world).map(|source| layout.raw(source)).collect(),
+            raw_stride: layout.raw_stride(),
+            packet: (0..world).map(|source| layout.packet(source)).collect(),
+            packet_stride: layout.packet_stride(),
+            bytes: layout.bytes(),
+        }
+    }
+
+    /// One range behind the other, aligned, with room for what was asked for.
+    fn prove(&self, raw: usize, packets: usize) {
+        let mut end = 0;
+        for (starts, stride, least) in [
+            (&self.raw, self.raw_stride, raw),
+            (&self.packet, self.packet_stride, packets),
+        ] {
+            assert!(stride >= least && stride.is_multiple_of(ALIGN));
+            for &start in starts {
+                assert_eq!(start, end);
+                end += stride;
+            }
+        }
+        assert_eq!(self.bytes, end);
+    }
+}
+
+#[test]
+fn an_inbox_layout_with_any_number_changed_is_refused() {
+    let ranges = Ranges::of(&InboxLayout::new(3, 300, 100).unwrap(), 3);
+    ranges.prove(300, 100);
+    let mut changed: Vec<Ranges> = Vec::new();
+    let mut change = |edit: &dyn Fn(&mut Ranges)| {
+        let mut other = ranges.clone();
+        edit(&mut other);
+        changed.push(other);
+    };
+    for source in 0..3 {
+        change(&|ranges| ranges.raw[source] += ALIGN);
+        change(&|ranges| ranges.packet[source] += ALIGN);
+    }
+    for by in [8, ALIGN] {
+        change(&|ranges| ranges.raw_stride += by);
+        change(&|ranges| ranges.packet_stride += by);
+        change(&|ranges| ranges.bytes += by);
+    }
+    for (at, other) in changed.into_iter().enumerate() {
+        assert!(fails(|| other.prove(300, 100)), "change {at}");
+    }
+    assert!(fails(|| Ranges::of(
+        &InboxLayout::new(3, 300, 100).unwrap(),
+        3
+    )
+    .prove(400, 100)));
 }
 
 #[test]

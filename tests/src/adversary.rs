@@ -3,7 +3,8 @@
 use std::fmt;
 use std::mem;
 use std::panic;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,25 +15,33 @@ use crate::injection::{EXCHANGE, Ledger, When};
 /// How late a late exchange is.
 const LATE: Duration = Duration::from_millis(20);
 
-/// Threads of a process that meet, but for the one exchange that the seat's ledger has fail.
+/// Ranks that meet, but for the one exchange that the seat's ledger has fail.
 pub struct Adversary {
-    inner: ThreadBootstrap,
+    inner: Arc<dyn Bootstrap>,
+    rank: usize,
     ledger: &'static Ledger,
     last: Mutex<Vec<Vec<u8>>>,
 }
 
 impl fmt::Debug for Adversary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Adversary").field(&self.inner).finish()
+        f.debug_tuple("Adversary").field(&self.rank).finish()
     }
 }
 
 impl Adversary {
     /// The bootstrap of a seat.
     pub fn new(inner: ThreadBootstrap, ledger: &'static Ledger) -> Self {
+        let rank = inner.rank().index();
+        Self::before(Arc::new(inner), rank, ledger)
+    }
+
+    /// One of any kind before that of this rank.
+    pub fn before(inner: Arc<dyn Bootstrap>, rank: usize, ledger: &'static Ledger) -> Self {
         let last = Mutex::default();
         Self {
             inner,
+            rank,
             ledger,
             last,
         }
@@ -53,7 +62,7 @@ impl Bootstrap for Adversary {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = mem::replace(&mut *last, parts.clone());
         // What a neighbour has sent.
-        let next = (self.inner.rank().index() + 1) % parts.len();
+        let next = (self.rank + 1) % parts.len();
         let beyond = (next + 1) % parts.len();
         let theirs = &mut parts[next];
         match fails {
@@ -70,5 +79,9 @@ impl Bootstrap for Adversary {
             _ => {}
         }
         Ok(parts)
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.inner.folder()
     }
 }

@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// No scenario takes nearly as long; one that does hangs.
 const HANG: Duration = Duration::from_secs(300);
 /// What a rank prints when it stands where the scenario wants it.
@@ -142,9 +144,18 @@ impl Ranks {
     ///
     /// When it does not come there.
     pub fn ready(&self, index: usize) {
+        assert_eq!(self.said(index), READY, "process {index}");
+    }
+
+    /// The next line that process `index` prints.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn said(&self, index: usize) -> String {
         let left = self.until.saturating_duration_since(Instant::now());
         let line = self.processes[index].lines.recv_timeout(left);
-        assert_eq!(line.as_deref(), Ok(READY), "process {index}");
+        line.unwrap_or_else(|error| panic!("process {index}: {error}"))
     }
 
     /// Lets process `index` go on from where it stands.
@@ -168,6 +179,29 @@ impl Ranks {
         process.child.kill().expect("the child is ours");
         process.child.wait().expect("the child is ours");
         process.killed = true;
+    }
+
+    /// Whether process `index` is stopped (SIGSTOP).
+    ///
+    /// # Panics
+    ///
+    /// When that cannot be read.
+    pub fn is_stopped(&self, index: usize) -> bool {
+        let stat = format!("/proc/{}/stat", self.processes[index].child.id());
+        let stat = fs::read_to_string(stat).expect("a process of this user");
+        // Number, name in brackets, state.
+        let state = stat.rsplit(") ").next().expect("a state");
+        state.starts_with('T')
+    }
+
+    /// Continues process `index` (SIGCONT).
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be continued.
+    pub fn resume(&self, index: usize) {
+        let pid = Pid::from_child(&self.processes[index].child);
+        kill_process(pid, Signal::CONT).expect("the child is ours");
     }
 
     /// Numbers of the memory files that process `index` holds or maps.

@@ -27,7 +27,7 @@ fn host_graph(device: &Device, probe: &Probe, a: &DeviceBuffer, b: &DeviceBuffer
         .begin_capture(CaptureMode::ThreadLocal)
         .unwrap();
     probe.enqueue_poke(a.ptr().raw() + 8, 7).unwrap();
-    let argument = std::ptr::without_provenance_mut(0x1234);
+    let argument = std::ptr::without_provenance_mut(b.ptr().raw() as usize + 32);
     // SAFETY: buffers and stream are the test's and live; the work is only captured.
     let codes = unsafe {
         let _bound = device.bind().unwrap();
@@ -129,7 +129,7 @@ fn every_node_of_a_hosts_graph_is_read_and_its_memory_found() {
     let function = nothing as *const c_void as u64;
     let host = Work::Host {
         function,
-        argument: 0x1234,
+        argument: b_at + 32,
     };
     assert_eq!(nodes[3].work, host);
 
@@ -138,6 +138,7 @@ fn every_node_of_a_hosts_graph_is_read_and_its_memory_found() {
         (a_at + 8, memory(&a, 1, 8)),
         (a_at + 16, memory(&a, 1, 16)),
         (b_at, memory(&b, 1, 0)),
+        (b_at + 32, memory(&b, 1, 32)),
     ];
     expected.sort_by_key(|(address, _)| *address);
     assert_eq!(places, expected);
@@ -166,11 +167,13 @@ node 1: copy of 48 bytes x 1 rows x 1 planes
 node 2: fill of 5 elements x 1 rows with 0xc0ffee, 4 bytes each, pitch 0
   to {b_at:#x} -> memory of device 1 at {b_at:#x}, 96 bytes
 
-node 3: host function at {function:#x}, argument 0x1234
+node 3: host function at {function:#x}
+  argument {b32:#x} -> memory of device 1 at {b_at:#x}, 96 bytes, +32
 ",
             hex = hex.join(" "),
             a8 = a_at + 8,
             a16 = a_at + 16,
+            b32 = b_at + 32,
         )
     );
     assert_eq!(Dump::from_json(&dump.to_json()).unwrap(), dump);

@@ -1,17 +1,6 @@
 //! Every driver call and every exchange of a close failed: every rank can close after it, and nothing is left.
 
-use slabfence_tests::exhaust::{Seat, every_call};
-use slabfence_tests::injection::Point;
-
-fn close(seat: &Seat<'_>, point: Option<Point>) {
-    let pool = seat.member.pool(&seat.contract).expect("a pool");
-    pool.prepare(&["decode"]).expect("a channel");
-    seat.operate(&pool, "decode");
-    let closed = seat.step("close", || pool.close());
-    if !seat.settle(point, &closed) {
-        seat.close(point, &pool);
-    }
-}
+use slabfence_tests::exhaust::{close, every_call};
 
 fn every_point_of_a_close(world: u32, first_seat: usize) {
     let injected = every_call(

@@ -1,18 +1,20 @@
 //! Preparing channels, and closing a pool.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use slabfence::Error;
 use slabfence::channel::Contract;
 use slabfence::collective::{Layout, LseBase};
-use slabfence::driver::Stream;
-use slabfence::group::Rank;
+use slabfence::driver::{Driver, Stream};
+use slabfence::group::{Bootstrap, Rank, ThreadBootstrap};
 use slabfence::layout::{DType, Transport};
 use slabfence_emu::Live;
 use slabfence_tests::exchange::Exchange;
+use slabfence_tests::injection::{Ledger, Point, When, watched};
 use slabfence_tests::late::FAIL;
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, on_ranks};
+use slabfence_tests::ranks::{Gather, on_drivers, on_ranks};
 use slabfence_tests::shape::{Kind, Shape};
 
 fn contract() -> Contract {
@@ -137,6 +139,44 @@ fn a_closed_pool_refuses_everything_and_closes_again() {
         assert!(matches!(pool.channel("a"), Err(Error::Closed { .. })));
     });
     drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn a_verdict_is_not_given_once_a_failed_close_has_freed_its_memory() {
+    let (machine, driver) = machine(2);
+    let drivers = [0, 1].map(|seat| {
+        let api = watched(driver.api().clone(), seat);
+        Driver::from_api(api).unwrap()
+    });
+    let members = ThreadBootstrap::world(2).into_iter();
+    let members = members.map(|member| Arc::new(member) as Arc<dyn Bootstrap>);
+    let limit = Duration::from_secs(60);
+    on_drivers(&drivers, members.collect(), limit, |member| {
+        let (pool, channel) = member.channel(&contract(), "a").unwrap();
+        let ledger = Ledger::of(member.rank() as usize);
+        // The first that rank 0 unmaps is a staging slot; what comes later is freed all the same.
+        let point = Point {
+            rank: 0,
+            step: "close",
+            entry: "cuMemUnmap",
+            nth: 0,
+            when: When::Before,
+        };
+        let points = [point];
+        ledger.arm(&points[..usize::from(member.rank() == 0)]);
+        channel.verdict().unwrap();
+        let closed = ledger.step("close", || pool.close());
+        assert!(matches!(closed, Err(Error::Setup { .. })), "{closed:?}");
+        if member.rank() == 0 {
+            let said = channel.verdict().unwrap_err().to_string();
+            assert!(said.contains("given back in part; close"), "{said}");
+            assert!(channel.fault().unwrap().is_none());
+        }
+        pool.close().unwrap();
+        assert!(matches!(channel.verdict(), Err(Error::Closed { .. })));
+    });
+    drop((drivers, driver));
     assert_eq!(machine.live(), Live::default());
 }
 

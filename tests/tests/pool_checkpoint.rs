@@ -173,14 +173,13 @@ fn a_graph_or_a_scope_of_one_rank_makes_the_rollback_busy_on_all() {
         busy("a capture scope owns channel 'new'");
         // The channel is as it was.
         host.eager(&host.channel("new"), 0);
-        let capturing = scope.map(|scope| {
+        if scope.is_some() {
             stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
-            scope
-        });
+        }
         let failures = host.refused(pool.rollback(&before), "rollback: drain");
         assert_eq!(failures.len(), 1);
         assert_eq!(failures[0].0, Rank(1));
-        if let Some(scope) = capturing {
+        if let Some(scope) = scope {
             // Still valid.
             stream.end_capture().unwrap();
             scope.finish().unwrap();

@@ -298,6 +298,8 @@ fn a_rank_that_hangs_fails_the_reset_by_name_and_the_pool_can_only_be_closed() {
         );
         let said = gather.enqueue(&channel, &stream).unwrap_err().to_string();
         assert!(said.contains("the pool can only be closed"), "{said}");
+        // Its memory is still there.
+        channel.verdict().unwrap();
         stream.synchronize().unwrap();
         pool.close().unwrap();
     });

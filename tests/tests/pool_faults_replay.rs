@@ -57,12 +57,15 @@ fn a_verdict_copied_by_its_graph_tells_of_the_fault_and_reset_revives_all_graphs
         }
         stream.synchronize().unwrap();
         let fault = channel.fault().unwrap().unwrap();
-        let cause = fault.cause.unwrap();
-        assert!(matches!(cause, Cause::TagMismatch | Cause::PeerFailed));
         assert_eq!(fault.epoch, 4, "{fault}");
         assert_eq!(pool.health().unwrap(), Health::Failed);
+        // Several warps find out, each in its way; the first to set the verdict need not be the first to write the record.
+        let verdict = probe.peek(channel.verdict().unwrap().raw()).unwrap();
+        let (cause, epoch) = split_verdict(verdict).unwrap();
+        let causes = [Cause::TagMismatch, Cause::PeerFailed, Cause::Skipped];
+        assert!(causes.contains(&cause) && epoch == 4, "{cause:?} {epoch}");
         if member.rank() == 0 {
-            assert_eq!(split_verdict(copy(0)), Some((cause, 4)));
+            assert_eq!(copy(0), verdict);
         }
         // A later replay does nothing, and the verdict stays that of the first fault.
         gathers[0].fill(member.rank(), 10).unwrap();
@@ -71,7 +74,7 @@ fn a_verdict_copied_by_its_graph_tells_of_the_fault_and_reset_revives_all_graphs
         stream.synchronize().unwrap();
         let output = gathers[0].output().unwrap();
         assert!(output.iter().all(|&byte| byte == 0xff));
-        assert_eq!(split_verdict(copy(0)), Some((cause, 4)));
+        assert_eq!(copy(0), verdict);
         // The other channel goes on.
         right(1, 11);
         pool.reset().unwrap();

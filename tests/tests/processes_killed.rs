@@ -11,6 +11,10 @@ const COMMITTED: u32 = 11;
 const AT_ONCE: Duration = Duration::from_secs(50);
 /// Exchanges of a set-up after which every rank has a socket for its peers' descriptors.
 const AT_THE_DOOR: [u32; 2] = [8, 9];
+/// The limit of a wait in these scenarios.
+const FAIL: Duration = Duration::from_secs(5);
+/// What a busy machine may add to it, far less than the patience of ranks with one another.
+const MARGIN: Duration = Duration::from_secs(20);
 /// Exchanges between joining and the first operation.
 const SETUP: u32 = 16;
 
@@ -116,6 +120,13 @@ fn in_run(scenario: &str) {
                 panic!("{out:?}")
             };
             // Whoever did not see it first learns of it from who did.
+            let after = fault
+                .strip_suffix(" ms")
+                .and_then(|said| said.rsplit(' ').next());
+            let after: u64 = after.and_then(|ms| ms.parse().ok()).expect("a time");
+            let told = Duration::from_millis(after);
+            assert!(told < FAIL + MARGIN, "{fault}");
+            assert!(!fault.contains("EntryTimeout") || told >= FAIL, "{fault}");
             late += u32::from(fault.contains(&format!("late rank Some(Rank({victim}))")));
             let words = format!("reset: rank {victim} left the group");
             assert!(reset.starts_with(&words), "{reset}");

@@ -67,7 +67,7 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
     let report = measured(args, &opened);
     let mut report = opened.close(report)?;
     if let Some(program) = &args.peers {
-        report.peers = compared(args, program, report.ranks)?;
+        report.compare_with(compared(args, program, report.ranks)?);
     }
     if let Some(path) = &args.json_file {
         let json = serde_json::json!(report).to_string();

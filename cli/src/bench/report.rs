@@ -53,7 +53,7 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Other libraries on the same tensors; empty where none was asked for.
     pub peers: Peers,
-    /// Whether everything was right.
+    /// Whether everything was right, the other libraries' results too.
     pub ok: bool,
 }
 
@@ -131,11 +131,24 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Puts other libraries beside ours. With a wrong result among theirs, nothing was compared.
+    pub fn compare_with(&mut self, peers: Peers) {
+        self.ok &= peers.rows.iter().all(|peer| peer.right);
+        self.peers = peers;
+    }
+
     /// Our rows beside the peers': µs of one operation in a graph, and how many times ours that is; back to back,
     /// then alone, then of one that the host waits for.
     fn compare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for note in &self.peers.notes {
             writeln!(f, "peers       {note}")?;
+        }
+        if !self.peers.rows.is_empty() {
+            writeln!(
+                f,
+                "{:<8}{:<6}{:>5}{:>8}  {:<44}{:>8}{:>8}  and of replays from rest, and of one call: ours, theirs, theirs over ours",
+                "", "", "batch", "ours", "beside", "theirs", "ratio"
+            )?;
         }
         for row in &self.rows {
             let (Some(own), Some(own_alone)) = (row.graph, row.alone) else {
@@ -175,5 +188,95 @@ fn waited_for(own: Option<Summary>, peer: Option<Summary>) -> String {
             peer.median / own.median
         ),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(micros: f64) -> Summary {
+        Summary {
+            median: micros,
+            p99: micros,
+            max: micros,
+        }
+    }
+
+    fn report() -> Report {
+        let row = Row {
+            operation: "gather",
+            transport: "push",
+            batch: 8,
+            bytes: 512,
+            right: true,
+            graph: Some(all(4.0)),
+            alone: Some(all(5.0)),
+            blocking: Some(all(10.0)),
+        };
+        Report {
+            schema: 1,
+            driver: "a driver".to_owned(),
+            emulated: false,
+            devices: vec!["a device".to_owned()],
+            ranks: 2,
+            processes: true,
+            shape: [64, 576, 512],
+            operations_in_graph: 40,
+            replays: 200,
+            rows: vec![row],
+            peers: Peers::default(),
+            ok: true,
+        }
+    }
+
+    fn peers(right: bool, batch: usize) -> Peers {
+        let peer = Peer {
+            operation: "gather".to_owned(),
+            name: "another".to_owned(),
+            batch,
+            right,
+            graph: all(10.0),
+            alone: all(15.0),
+            blocking: Some(all(40.0)),
+        };
+        Peers {
+            notes: vec!["a note".to_owned()],
+            rows: vec![peer],
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_their_time_over_ours_in_each_way_of_measuring() {
+        let mut report = report();
+        report.compare_with(peers(true, 8));
+        let text = report.to_string();
+        let line = text.lines().find(|line| line.contains("another")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(
+            words,
+            [
+                "gather", "push", "8", "4.00", "another", "10.00", "2.50x", "alone", "5.00",
+                "15.00", "3.00x", "blocking", "10.00", "40.00", "4.00x"
+            ]
+        );
+        assert!(text.ends_with("result      ok"), "{text}");
+        assert!(text.contains("ours, theirs, theirs over ours"), "{text}");
+    }
+
+    #[test]
+    fn only_rows_of_the_same_operation_and_batch_are_compared() {
+        let mut report = report();
+        report.compare_with(peers(true, 16));
+        assert!(!report.to_string().contains("another"));
+    }
+
+    #[test]
+    fn a_wrong_result_of_another_library_is_no_comparison() {
+        let mut report = report();
+        report.compare_with(peers(false, 8));
+        assert!(!report.ok);
+        let text = report.to_string();
+        assert!(text.ends_with("result      WRONG"), "{text}");
     }
 }

@@ -25,6 +25,8 @@ use crate::failure::Failure;
 
 /// Worlds of the matrix.
 const WORLDS: [u32; 4] = [2, 3, 4, 8];
+/// Most seeds of a run; more come in several, by `--seed`.
+const MOST_SEEDS: u64 = 1_000_000;
 
 /// Runs kernels on the emulated machine under seeded schedules, and finds races, stale words, memory that is not theirs,
 /// deadlocks and wrong results.
@@ -46,7 +48,7 @@ pub struct CheckArgs {
     pub world: Option<u32>,
 
     /// Seeds of each scenario, from 0 up.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
     pub seeds: u64,
 
     /// Runs this seed alone.

@@ -62,9 +62,31 @@ fn fits(text: &str) -> Result<(), String> {
                     sizes(shipped)
                 ));
             }
+            takes(entry, shipped)?;
         }
     }
     Ok(())
+}
+
+/// Makes sure that a block of as many threads as the shipped entry is launched with is one that this entry takes.
+fn takes(entry: &Entry, shipped: &Entry) -> Result<(), String> {
+    let count = |threads: [u32; 3]| threads.iter().map(|&t| u64::from(t)).product::<u64>();
+    let Some(launched) = shipped.max_threads.map(count) else {
+        return Ok(());
+    };
+    let (line, name) = (entry.line, &entry.name);
+    match (
+        entry.max_threads.map(count),
+        entry.required_threads.map(count),
+    ) {
+        (Some(most), _) if most < launched => Err(format!(
+            "line {line}: entry `{name}` takes at most {most} threads a block (.maxntid), the shipped one is launched with {launched}"
+        )),
+        (_, Some(exactly)) if exactly != launched => Err(format!(
+            "line {line}: entry `{name}` takes {exactly} threads a block (.reqntid), the shipped one is launched with {launched}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Offset and size of each parameter.
@@ -90,5 +112,10 @@ pub fn text(path: &Path) -> Result<String, Failure> {
 /// The same, with the reason alone.
 pub fn words(path: &Path) -> Result<String, String> {
     let bytes = files::read(path, MOST)?;
-    String::from_utf8(bytes).map_err(|error| error.to_string())
+    String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let before = &error.as_bytes()[..good];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        format!("line {line}: no UTF-8 text from byte {good} on")
+    })
 }

@@ -304,6 +304,25 @@ fn ptx_that_is_not_accepted_is_refused_with_its_place() {
             "line {line}: entry `sf_gather_push` has parameters of 1664 bytes, the shipped one of 1656 bytes"
         ),
     );
+    for (name, directive, said) in [
+        (
+            "check-few-threads",
+            ".maxntid 32, 1, 1",
+            "takes at most 32 threads a block (.maxntid), the shipped one is launched with 288",
+        ),
+        (
+            "check-other-threads",
+            ".reqntid 256, 1, 1",
+            "takes 256 threads a block (.reqntid), the shipped one is launched with 288",
+        ),
+    ] {
+        let shipped = shipped_gather();
+        refused(
+            name,
+            &shipped.replacen(".maxntid 288, 1, 1", directive, 1),
+            &format!("line {line}: entry `sf_gather_push` {said}"),
+        );
+    }
     let other =
         ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry other()\n{\n\tret;\n}\n";
     let newer = shipped_gather();
@@ -337,6 +356,8 @@ fn wrong_use_is_refused() {
         &["check", "--world", "1"],
         &["check", "--world", "17"],
         &["check", "--seeds", "0"],
+        &["check", "--seeds", "1000001"],
+        &["check", "--seeds", "18446744073709551615"],
         &["check", "--resident", "0"],
         &["check", "--profile", "h300"],
         &["check", "--seeds", "2", "--seed", "1"],

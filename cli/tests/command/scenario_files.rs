@@ -225,6 +225,32 @@ fn bad_ptx_of_a_scenario_is_refused_with_its_line() {
 }
 
 #[test]
+fn shared_memory_that_a_kernel_has_itself_counts() {
+    let folder = Folder::new("check-shared");
+    let large = STORE_PTX.replacen("{\n", "{\n\t.shared .align 4 .b8 room[60000];\n", 1);
+    assert_ne!(large, STORE_PTX);
+    folder.file("k.ptx", large.as_bytes());
+    let path = folder.file("s.toml", STORE.as_bytes());
+    let run = Run::with(&["check", "--seeds", "2", "--scenario", &path]);
+    assert_eq!(run.code, Some(2), "{}", run.err);
+    let said = "line 10: 0 bytes of shared memory, and 60000 that kernel `store` has itself; a block has at most 49152 here";
+    assert!(run.err.contains(said), "{}", run.err);
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_the_line() {
+    let folder = Folder::new("check-bytes");
+    let path = folder.file("s.toml", b"ptx = \"k.ptx\"\nranks = \xff\n");
+    let run = Run::with(&["check", "--scenario", &path]);
+    assert_eq!(run.code, Some(2), "{}", run.err);
+    assert!(
+        run.err.contains("line 2: no UTF-8 text from byte 22 on"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
 fn bad_scenarios_are_refused_with_their_line() {
     let refused = |name: &str, this: &str, that: &str, said: &str| {
         let (run, err) = stored(name, this, that);
@@ -278,6 +304,18 @@ fn bad_scenarios_are_refused_with_their_line() {
         "block = 1",
         "block = 1\nshared = 99999999",
         "line 13: 99999999 bytes of shared memory, and 0 that kernel `store` has itself; a block has at most 49152 here",
+    );
+    refused(
+        "check-s16",
+        "grid = 1",
+        "grid = [1, 1]",
+        "line 11: expected a number or three, like 4 or [2, 1, 1]",
+    );
+    refused(
+        "check-s17",
+        "owner = 0\n",
+        "owner = 0\ntag = \"flag\"\nwriter = \"foo\"\n",
+        "line 8: a writer is a rank or \"lines\"",
     );
     refused(
         "check-s10",

@@ -62,6 +62,7 @@ fn keep(shared: &Shared) -> Result<Abandoned> {
         state.phase = Phase::Broken(format!("its abandonment failed: {error}"));
         return Err(error);
     }
+    shared.unwatch();
     let memory = state.memory.take();
     state.phase = Phase::Closed;
     state.lanes.clear();

@@ -105,6 +105,7 @@ pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()
         state.phase = Phase::Broken(format!("its close failed: {error}"));
         return Err(told.err().map_or(error, Error::from));
     }
+    shared.unwatch();
     state.phase = Phase::Closed;
     state.memory = None;
     state.lanes.clear();

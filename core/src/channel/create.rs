@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use crate::collective::plan::Limits;
 use crate::driver::Device;
@@ -92,6 +92,7 @@ impl Pool {
             cut,
             kernels: Arc::new(kernels),
             page: Arc::new(page),
+            event: OnceLock::new(),
             peers: Vec::new(),
             turn: Mutex::default(),
             state: RwLock::new(State {

@@ -88,9 +88,10 @@ impl Channel {
     /// Address of the channel's verdict on this rank, a `u64` in memory of its device that only our kernels write: zero, or
     /// what [`split_verdict`](crate::layout::split_verdict) takes apart, of the first failure since the last reset. Set before
     /// the kernel that failed ends, so what follows an operation in its stream or graph can copy it or depend on it. Valid
-    /// until the pool is closed or the channel retired, and not given afterwards.
+    /// until the channel is retired or a close of the pool begins to free, and not given afterwards.
     pub fn verdict(&self) -> Result<DevicePtr> {
-        self.require_there("Channel::verdict")?;
+        self.lane.require_live("Channel::verdict")?;
+        self.pool.require_memory("Channel::verdict")?;
         let word = self.lane.header.local + offset_of!(LocalBlock, status) as u64;
         Ok(DevicePtr::from_raw(word))
     }

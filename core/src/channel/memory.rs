@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use std::os::fd::OwnedFd;
 
 use crate::driver::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, every};
 use crate::group::PeerIndex;
 use crate::layout::{InboxLayout, LocalBlock, SignalLayout, Transport, started_word};
 use crate::slab::{Arena, ArenaRecord, Imported, Inbox, Kind, Local, Outbox, PeerArena, Signal};
@@ -237,22 +237,6 @@ impl Memory {
     /// [`let_go`](Self::let_go) and [`close`](Self::close).
     pub(super) fn leave(&mut self) -> Result<()> {
         every([self.let_go(), self.close()].into_iter())
-    }
-}
-
-/// All of it done, or every failure: the one there is, or all of them in words.
-fn every(results: impl Iterator<Item = Result<()>>) -> Result<()> {
-    let mut failures: Vec<Error> = results.filter_map(Result::err).collect();
-    match failures.len() {
-        0 => Ok(()),
-        1 => Err(failures.remove(0)),
-        _ => {
-            let words: Vec<String> = failures.iter().map(Error::to_string).collect();
-            Err(Error::Refused {
-                operation: "giving memory back",
-                why: words.join("; "),
-            })
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod checkpoint;
 mod close;
 mod contract;
 mod create;
+mod event;
 mod header;
 pub(crate) mod kernels;
 mod lane;

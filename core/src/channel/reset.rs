@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
+use crate::health::HealthPage;
 
 use super::pool::Pool;
 use super::rewind::{self, EPOCH_LIMIT, Steps};
@@ -88,6 +89,8 @@ fn reset_all(shared: &Shared, floor: u64) -> Result<()> {
         epochs: "reset: epochs",
         rewrite: "reset: rewrite",
     };
-    rewind::rewind(shared, steps, &lanes, floor, || shared.page.clear())?;
+    rewind::rewind(shared, steps, &lanes, floor, || {
+        shared.forget(HealthPage::clear)
+    })?;
     Ok(())
 }

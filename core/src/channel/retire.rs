@@ -176,9 +176,8 @@ fn finish(shared: &Shared, steps: Steps, names: &[String]) -> Result<()> {
     };
     let indices: Vec<usize> = lanes.iter().map(|lane| lane.index).collect();
     let forget = || {
-        indices
-            .iter()
-            .try_for_each(|&index| shared.page.forget(index))
+        let mut all = indices.iter();
+        shared.forget(|page| all.try_for_each(|&index| page.forget(index)))
     };
     let epochs = rewind::rewind(shared, steps, &indices, 0, forget)?;
     let mut state = shared.write()?;

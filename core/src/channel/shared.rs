@@ -5,7 +5,9 @@ use std::fmt;
 use std::mem;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use crate::collective::plan::{Entry, Limits};
 use crate::driver::{Device, Kernel, fork};
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::health::{FaultReport, HealthPage, Slip};
+use crate::health::{FaultEvent, FaultReport, HealthPage, Slip};
 
 use super::contract::Contract;
 use super::header::Source;
@@ -65,6 +67,8 @@ pub(crate) struct Shared {
     pub(super) cut: Cut,
     pub(super) kernels: Arc<Kernels>,
     pub(super) page: Arc<HealthPage>,
+    /// Tells of faults, once a host has asked for it.
+    pub(super) event: OnceLock<FaultEvent>,
     pub(super) peers: Vec<PeerMemory>,
     /// One collective host call at a time.
     pub(super) turn: Mutex<()>,
@@ -128,6 +132,35 @@ impl Shared {
         let record = self.page.record(lane.index, slip)?;
         let warning = matches!(slip, Slip::Warning);
         Ok(record.map(|record| FaultReport::new(&lane.name, &record, warning, self.page.clock())))
+    }
+
+    /// Refuses once this rank's own memory may have been given back, or some of it.
+    pub(super) fn require_memory(&self, operation: &'static str) -> Result<()> {
+        let state = self.read()?;
+        let there = |memory: &Memory| memory.local.is_mapped();
+        match (&state.phase, &state.memory) {
+            (Phase::Closed, _) => Err(Error::Closed { what: operation }),
+            (_, Some(memory)) if there(memory) => Ok(()),
+            _ => Err(Error::Refused {
+                operation,
+                why: "the pool's memory is given back in part; close the pool".to_owned(),
+            }),
+        }
+    }
+
+    /// Lets `body` forget records, and their event with them.
+    pub(super) fn forget(&self, body: impl FnOnce(&HealthPage) -> Result<()>) -> Result<()> {
+        match self.event.get() {
+            Some(event) => event.forget(|| body(&self.page)),
+            None => body(&self.page),
+        }
+    }
+
+    /// Nothing runs any more that could fail.
+    pub(super) fn unwatch(&self) {
+        if let Some(event) = self.event.get() {
+            event.end();
+        }
     }
 
     /// Which graphs and scopes of this rank hold one of these channels, and what to do, in words.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::driver::fork;
 use crate::error::{Error, Result};
 use crate::group::{Ended, Group, Rank};
 
@@ -110,6 +111,7 @@ impl Ticket {
     ///
     /// Those of [`Pool::close`]; then every rank may call again.
     pub fn retry(&self) -> Result<()> {
+        fork::refuse()?;
         match &self.pool {
             Some(pool) => {
                 let closed = pool.close();
@@ -146,6 +148,7 @@ impl Ticket {
     ///
     /// Those of [`Pool::abandon`].
     pub fn abandon(&self) -> Result<Abandoned> {
+        fork::refuse()?;
         let abandoned = match &self.pool {
             Some(pool) => pool.abandon()?,
             None => Abandoned { kept: 0 },

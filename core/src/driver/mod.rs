@@ -11,6 +11,7 @@ mod deferred;
 mod device;
 mod entry;
 mod event;
+pub(crate) mod exit;
 pub(crate) mod fork;
 mod graph;
 mod held;

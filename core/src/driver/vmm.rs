@@ -14,7 +14,7 @@ use slabfence_sys::{
 use super::device::Device;
 use super::held::Held;
 use super::{fork, transfer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, every};
 use crate::socket;
 
 /// What a device may do in a mapping.
@@ -88,9 +88,8 @@ pub(crate) struct GuardedMapping {
     bytes: usize,
     guard: usize,
     physical: Option<CUmemGenericAllocationHandle>,
-    /// First address of the reservation, once there is one.
-    start: u64,
-    reserved: Held,
+    /// First address of the reservation, while there is one.
+    reserved: Option<u64>,
     mapped: Held,
 }
 
@@ -104,8 +103,7 @@ impl GuardedMapping {
             bytes,
             guard,
             physical: None,
-            start: 0,
-            reserved: Held::No,
+            reserved: None,
             mapped: Held::No,
         }
     }
@@ -219,8 +217,7 @@ impl GuardedMapping {
             (api.cuMemAddressReserve()?)(&mut address, reserve, guard, CUdeviceptr::default(), 0)
         };
         device.check("cuMemAddressReserve", code)?;
-        self.start = address.0;
-        self.reserved = Held::Yes;
+        self.reserved = Some(address.0);
         self.base = address.0 + guard as u64;
         // SAFETY: the range lies inside the reservation and nothing is mapped there; offset and flags must be zero.
         let code = unsafe { (api.cuMemMap()?)(CUdeviceptr(self.base), whole, 0, physical, 0) };
@@ -252,6 +249,11 @@ impl GuardedMapping {
 
     pub(crate) fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Whether it is certainly mapped.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.mapped == Held::Yes
     }
 
     /// First mapped address.
@@ -319,12 +321,13 @@ impl GuardedMapping {
         })
     }
 
-    /// Unmaps, frees the addresses and releases the memory. After a failure what is left stays, and the next call goes on
-    /// there; once all is given back, further calls do nothing. A release is never repeated: whatever it returned, the
-    /// handle may be another allocation's by now.
+    /// Unmaps, frees the addresses and releases the memory. An unmapping that failed stays to be done, and the next call goes
+    /// on there; once all is given back, further calls do nothing. Freeing addresses and releasing memory are never repeated:
+    /// whatever the driver returned, address or handle may be another allocation's by now. A mapping has no such heir, since
+    /// its addresses stay reserved.
     pub(crate) fn close(&mut self) -> Result<()> {
         fork::refuse()?;
-        if self.mapped == Held::No && self.reserved == Held::No && self.physical.is_none() {
+        if self.mapped == Held::No && self.reserved.is_none() && self.physical.is_none() {
             return Ok(());
         }
         let device = self.device.clone();
@@ -338,19 +341,19 @@ impl GuardedMapping {
             let code = unsafe { (api.cuMemUnmap()?)(CUdeviceptr(self.base), self.bytes) };
             device.check("cuMemUnmap", self.mapped.ended(code))?;
         }
-        if self.reserved != Held::No {
+        let (free, release) = (api.cuMemAddressFree()?, api.cuMemRelease()?);
+        let freed = self.reserved.take().map(|start| {
             let bytes = self.bytes + 2 * self.guard;
-            // SAFETY: exactly what was reserved, with nothing mapped in it any more.
-            let code = unsafe { (api.cuMemAddressFree()?)(CUdeviceptr(self.start), bytes) };
-            device.check("cuMemAddressFree", self.reserved.ended(code))?;
-        }
-        let release = api.cuMemRelease()?;
-        if let Some(physical) = self.physical.take() {
+            // SAFETY: exactly what was reserved, with nothing mapped in it any more, freed once.
+            let code = unsafe { free(CUdeviceptr(start), bytes) };
+            device.check("cuMemAddressFree", code)
+        });
+        let released = self.physical.take().map(|physical| {
             // SAFETY: from `cuMemCreate` or an import, released once.
             let code = unsafe { release(physical) };
-            device.check("cuMemRelease", code)?;
-        }
-        Ok(())
+            device.check("cuMemRelease", code)
+        });
+        every([freed, released].into_iter().flatten())
     }
 }
 

@@ -146,6 +146,7 @@ impl Dump {
                 to.host = Some(wire::Host {
                     function: Hex(*function),
                     argument: Hex(*argument),
+                    is: self.words_of(*argument),
                 })
             }
             Work::Child(inner) => to.child = Some(self.graph(inner)),

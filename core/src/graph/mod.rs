@@ -107,6 +107,9 @@ fn collect(contents: &Contents, to: &mut BTreeSet<u64>) {
             }
             Work::Fill(fill) => _ = to.insert(fill.to),
             Work::Free(address) => _ = to.insert(*address),
+            Work::Host { argument, .. } if params::is_pointer_like(*argument) => {
+                to.insert(*argument);
+            }
             Work::Child(inner) => collect(inner, to),
             _ => {}
         }

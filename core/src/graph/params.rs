@@ -130,9 +130,14 @@ impl Param {
         (first..self.bytes.len())
             .step_by(WORD)
             .filter_map(|at| Some((at, read(&self.bytes, at, WORD)?)))
-            .filter(|(_, value)| (LOWEST..HIGHEST).contains(value))
+            .filter(|&(_, value)| is_pointer_like(value))
             .collect()
     }
+}
+
+/// Whether a word could be an address.
+pub(super) fn is_pointer_like(word: u64) -> bool {
+    (LOWEST..HIGHEST).contains(&word)
 }
 
 /// The pointer-like words of a parameter.

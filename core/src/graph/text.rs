@@ -89,7 +89,8 @@ impl Writer<'_, '_, '_> {
                 self.address("to", fill.to, indent)
             }
             Work::Host { function, argument } => {
-                writeln!(self.f, " at {function:#x}, argument {argument:#x}")
+                writeln!(self.f, " at {function:#x}")?;
+                self.address("argument", *argument, indent)
             }
             Work::Child(contents) => {
                 writeln!(self.f)?;

@@ -174,6 +174,9 @@ pub(super) struct Fill {
 pub(super) struct Host {
     pub function: Hex,
     pub argument: Hex,
+    /// For readers: follows from the places.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

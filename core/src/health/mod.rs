@@ -3,10 +3,12 @@
 mod clock;
 mod page;
 mod report;
+mod watch;
 
 pub(crate) use clock::Clock;
 pub(crate) use page::{HealthPage, Slip};
 pub use report::FaultReport;
+pub(crate) use watch::FaultEvent;
 
 /// State of a pool on this rank since its creation or last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

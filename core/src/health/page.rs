@@ -34,6 +34,17 @@ impl HealthPage {
         })
     }
 
+    /// How many channels have records.
+    pub(crate) fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Epoch of the operation that failed first on a channel; zero: none has.
+    pub(crate) fn fault_epoch(&self, channel: usize) -> Result<u64> {
+        let fault = Self::offset(channel) + offset_of!(ChannelHealth, fault);
+        self.buffer.load(fault + offset_of!(FaultRecord, state))
+    }
+
     /// What kernels measure their waits by.
     pub(crate) fn clock(&self) -> Clock {
         self.clock

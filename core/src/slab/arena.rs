@@ -107,6 +107,11 @@ impl<K: Kind> Arena<K> {
         self.mapping.fill(offset, value, bytes)
     }
 
+    /// Whether it can be used: not after a close, also one that failed.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.mapping.is_mapped()
+    }
+
     /// Unmaps and frees everything; see [`Mapping::close`].
     pub fn close(&mut self) -> Result<()> {
         self.mapping.close()

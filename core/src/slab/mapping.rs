@@ -94,6 +94,11 @@ impl<K: Kind> Mapping<K> {
         self.memory.fill(offset, value, bytes)
     }
 
+    /// Whether it can be used: not after a close, also one that failed.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.memory.is_mapped()
+    }
+
     /// Unmaps and frees everything. After a failure what is left stays, and a later call goes on there; once all is given
     /// back, further calls do nothing. Afterwards no kernel may use an address of this mapping.
     pub fn close(&mut self) -> Result<()> {

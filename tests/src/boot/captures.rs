@@ -61,6 +61,8 @@ impl Engine {
             member.meet();
             profiled.layers.check()?;
         }
+        // A rollback waits for the device, on which no rank may capture then.
+        member.meet();
         let busy = target.pool.rollback(&before);
         assert!(matches!(busy, Err(Error::Busy { .. })), "{busy:?}");
         profiled.destroy(member.rank() % 2 == 1);

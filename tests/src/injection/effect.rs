@@ -23,6 +23,21 @@ pub enum When {
     Panics,
 }
 
+impl When {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Before,
+        Self::After,
+        Self::Late,
+        Self::Truncated,
+        Self::Garbled,
+        Self::Repeated,
+        Self::Swapped,
+        Self::Short,
+        Self::Panics,
+    ];
+}
+
 /// The one entry that is none of the driver: an exchange with the other ranks.
 pub const EXCHANGE: &str = "all_gather";
 
@@ -93,6 +108,7 @@ impl Effect {
             "cuMemFree"
             | "cuMemFreeHost"
             | "cuMemRelease"
+            | "cuMemAddressFree"
             | "cuDevicePrimaryCtxRelease"
             | "cuStreamDestroy"
             | "cuEventDestroy"
@@ -112,7 +128,6 @@ impl Effect {
             | "cuMemcpyDtoDAsync"
             | "cuMemsetD8Async"
             | "cuMemsetD32Async"
-            | "cuMemAddressFree"
             | "cuMemMap"
             | "cuMemUnmap"
             | "cuMemSetAccess"

@@ -45,6 +45,39 @@ impl fmt::Display for Point {
     }
 }
 
+impl Point {
+    /// The point for another process, where the step is one of these.
+    ///
+    /// # Panics
+    ///
+    /// When it is not.
+    pub fn write(&self, steps: &[&'static str]) -> String {
+        let step = steps.iter().position(|step| *step == self.step);
+        let when = When::ALL.iter().position(|when| *when == self.when);
+        let (step, when) = (step.expect("a step"), when.expect("a moment"));
+        format!("{} {step} {} {} {when}", self.rank, self.entry, self.nth)
+    }
+
+    /// What [`write`](Self::write) has written.
+    pub fn read(words: &str, steps: &[&'static str]) -> Option<Self> {
+        let words: Vec<&str> = words.split(' ').collect();
+        let &[rank, step, entry, nth, when] = &words[..] else {
+            return None;
+        };
+        let mut entries = SYMBOLS.iter().map(|symbol| symbol.entry);
+        Some(Self {
+            rank: rank.parse().ok()?,
+            step: steps.get(step.parse::<usize>().ok()?)?,
+            entry: match entry == EXCHANGE {
+                true => EXCHANGE,
+                false => entries.find(|known| *known == entry)?,
+            },
+            nth: nth.parse().ok()?,
+            when: *When::ALL.get(when.parse::<usize>().ok()?)?,
+        })
+    }
+}
+
 /// What is known of a seat's calls.
 #[derive(Debug, Default)]
 struct State {

@@ -55,7 +55,7 @@ pub struct Buffer {
 
 /// Who may store to memory.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a writer is a rank or \"lines\"")]
 pub enum Writer {
     /// A rank.
     Rank(u32),
@@ -125,7 +125,10 @@ pub struct Launch {
 
 /// Blocks or threads.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a number or three, like 4 or [2, 1, 1]"
+)]
 pub enum Extent {
     One(u32),
     Three([u32; 3]),

@@ -31,13 +31,14 @@ impl Reader<'_> {
         }
         let shared = launch.shared.as_ref().map_or(0, |shared| *shared.get_ref());
         let own: u64 = entry.shared.iter().map(|variable| variable.size).sum();
-        if let Some(given) = &launch.shared
-            && u64::from(shared) + own > MOST_SHARED
-        {
+        if u64::from(shared) + own > MOST_SHARED {
             let words = format!(
                 "{shared} bytes of shared memory, and {own} that kernel `{name}` has itself; a block has at most {MOST_SHARED} here"
             );
-            return Err(self.wrong(given, words));
+            return Err(match &launch.shared {
+                Some(given) => self.wrong(given, words),
+                None => self.wrong(&launch.kernel, words),
+            });
         }
         let (given, wanted) = (launch.arguments.get_ref(), &entry.params);
         if given.len() != wanted.len() {

@@ -57,6 +57,8 @@ impl<'a> Stage<'a> {
         channel: &'a Channel,
     ) -> std::result::Result<Self, Box<dyn std::error::Error>> {
         let device = &member.device;
+        // The child has the list of what is looked at, and no thread that looks.
+        pool.fault_event()?;
         let stream = Stream::new(device)?;
         stream.begin_capture(CaptureMode::ThreadLocal)?;
         let graph = stream.end_capture()?;
@@ -236,6 +238,7 @@ impl<'a> Stage<'a> {
             ("Pool::create", no(self.member.pool(self.contract))),
             ("Pool::channel", no(pool.channel("decode"))),
             ("Pool::capture", no(pool.capture("decode", stream))),
+            ("Pool::fault_event", no(pool.fault_event())),
             ("Pool::health", no(pool.health())),
             ("Pool::faults", no(pool.faults())),
             ("Pool::warnings", no(pool.warnings())),

@@ -28,8 +28,13 @@ pub fn run(part: &Part, member: &Member) -> Outcome {
     let version = member.device.driver().version();
     println!("CUDA {version}, device {}", member.device.ordinal());
     println!("reach: {asked:?}");
-    println!("imported: {}", IMPORTED.load(Ordering::Relaxed));
+    println!("imported: {}", imported());
     Ok(())
+}
+
+/// How many allocations of other processes were imported.
+pub fn imported() -> u32 {
+    IMPORTED.load(Ordering::Relaxed)
 }
 
 /// Pairs of devices of which the second was asked to be reached from the first.

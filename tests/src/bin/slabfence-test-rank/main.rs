@@ -3,12 +3,19 @@
 
 mod attempts;
 mod boot;
+mod cycles;
+mod ending;
 mod exchange;
+mod exits;
 mod forked;
 mod gate;
+mod inject;
+mod leave;
 mod part;
+mod replayed;
 mod scenario;
 mod stand;
+mod stopped;
 mod subgroups;
 
 use std::path::Path;
@@ -30,7 +37,11 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let part = Part::read(std::env::args().skip(1))?;
-    let machine = Machine::seeing(posing(part.driver), &part.devices())?;
+    let mut profile = posing(part.driver);
+    if part.makes_many_pools() {
+        profile.granularity = 1 << 16;
+    }
+    let machine = Machine::seeing(profile, &part.devices())?;
     if part.name == "never" {
         stand::until_told()?;
     }
@@ -59,6 +70,9 @@ fn main() -> Outcome {
         },
     }
     slabfence::driver::drop_released();
+    if !machine.faults().is_empty() {
+        println!("faults: {:?}", machine.faults());
+    }
     stand::with_all_files()?;
     let files = memory_of(std::process::id()).ok_or("no /proc")?;
     match machine.live() {

@@ -94,6 +94,11 @@ impl Part {
         }
     }
 
+    /// Whether small allocations do: pools are made again and again.
+    pub fn makes_many_pools(&self) -> bool {
+        matches!(self.name.as_str(), "cycles" | "inject")
+    }
+
     /// How long this rank waits for the others to join.
     pub fn patience_to_join(&self) -> Duration {
         match self.name.as_str() {

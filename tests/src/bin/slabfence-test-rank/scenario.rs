@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use slabfence::Error;
@@ -15,11 +15,18 @@ use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::boot;
+use super::cycles;
+use super::ending;
 use super::exchange;
+use super::exits;
 use super::forked;
 use super::gate::{self, Gated};
+use super::inject;
+use super::leave;
 use super::part::Part;
+use super::replayed;
 use super::stand::{self, Standing};
+use super::stopped;
 use super::subgroups;
 use super::{Outcome, PATIENCE};
 
@@ -31,6 +38,9 @@ unsafe extern "C" {
 }
 
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
+    if part.name == "inject" {
+        return inject::run(part, bootstrap, machine);
+    }
     let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
     if part.name == "subgroups" {
         return subgroups::run(part, bootstrap, &driver);
@@ -69,11 +79,16 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         group: group(&bootstrap)?,
         bootstrap,
     };
-    if part.name == "exchange" {
-        return exchange::run(part, &member);
-    }
-    if part.name == "boot" {
-        return boot::run(part, member);
+    match part.name.as_str() {
+        "boot" => return boot::run(part, member),
+        "exchange" => return exchange::run(part, &member),
+        "replayed" => return replayed::run(part, &member),
+        "stopped" => return stopped::run(part, &member),
+        "exits" => return exits::run(part, &member),
+        "cycles" => return cycles::run(part, &member, machine),
+        "end-exit" | "end-static" | "end-return" => return ending::run(part, member),
+        "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),
+        _ => {}
     }
     let contract = contract(part, part.world);
     let (pool, channel) = match member.channel(&contract, "decode") {
@@ -146,7 +161,7 @@ fn fill_up() -> Outcome {
     Ok(setrlimit(Resource::Fsize, none)?)
 }
 
-fn round(
+pub fn round(
     member: &Member,
     contract: &Contract,
     channel: &Channel,
@@ -181,6 +196,7 @@ fn bereaved(
         stand::until_killed();
     }
     stand::until_told()?;
+    let mut begin = Instant::now();
     gather.enqueue(channel, stream)?;
     stream.synchronize()?;
     if channel.fault()?.is_none() {
@@ -188,11 +204,16 @@ fn bereaved(
         if part.name != "die-in-operation" || gather.output()? != gather.expected(1) {
             return Err("no fault".into());
         }
+        begin = Instant::now();
         gather.enqueue(channel, stream)?;
         stream.synchronize()?;
     }
+    let after = begin.elapsed().as_millis();
     let fault = channel.fault()?.ok_or("no fault")?;
-    println!("fault: late rank {:?}, {:?}", fault.late_rank, fault.cause);
+    println!(
+        "fault: late rank {:?}, {:?}, after {after} ms",
+        fault.late_rank, fault.cause
+    );
     println!(
         "reset: {}",
         pool.reset().expect_err("a dead rank resets nothing")

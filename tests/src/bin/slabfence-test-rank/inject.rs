@@ -1,0 +1,49 @@
+//! Every call that makes, hands over or takes back memory failed, and every exchange, between processes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use slabfence::group::{Rank, UnixBootstrap};
+use slabfence_emu::Machine;
+use slabfence_tests::exhaust::{Place, create_and_close, every_call_apart};
+use slabfence_tests::injection::EXCHANGE;
+
+use super::part::Part;
+use super::{Outcome, PATIENCE};
+
+/// What memory goes through.
+const ENTRIES: [&str; 10] = [
+    EXCHANGE,
+    "cuMemCreate",
+    "cuMemAddressReserve",
+    "cuMemMap",
+    "cuMemSetAccess",
+    "cuMemExportToShareableHandle",
+    "cuMemImportFromShareableHandle",
+    "cuMemUnmap",
+    "cuMemAddressFree",
+    "cuMemRelease",
+];
+
+pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
+    let deadline = Instant::now() + PATIENCE;
+    let folder = Path::new(&part.folder);
+    let meeting = UnixBootstrap::join(folder, "meeting", Rank(part.rank), part.world, deadline)?;
+    let place = Place {
+        machine,
+        rank: part.rank,
+        world: part.world,
+        bootstrap: Arc::new(bootstrap),
+        meeting: Arc::new(meeting),
+    };
+    let injected = every_call_apart(
+        &place,
+        &["create", "close"],
+        |point| ENTRIES.contains(&point.entry),
+        |_| (),
+        |seat, (), point| create_and_close(seat, point),
+    );
+    println!("{injected:?}");
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! One round after another, each with other failures, and what each leaves.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
+
+use slabfence_emu::Live;
+
+use super::{BOUND, Seat};
+use crate::injection::{EXCHANGE, Effect, Ledger, Point, When};
+
+/// What is left of an object whose end failed before it had an effect.
+pub(super) fn leak(Point { entry, when, .. }: Point) -> Live {
+    let mut live = Live::default();
+    if when == When::Before && entry != EXCHANGE && Effect::of(entry) == Effect::Ends {
+        match entry {
+            "cuMemFree" => live.allocations = 1,
+            "cuMemFreeHost" => live.host_allocations = 1,
+            "cuMemRelease" => live.physical = 1,
+            "cuMemAddressFree" => live.reservations = 1,
+            "cuStreamDestroy" => live.streams = 1,
+            "cuModuleUnload" => live.modules = 1,
+            other => panic!("what does a failed {other} leave?"),
+        }
+    }
+    live
+}
+
+fn sum(a: Live, b: Live) -> Live {
+    Live {
+        contexts: a.contexts + b.contexts,
+        allocations: a.allocations + b.allocations,
+        host_allocations: a.host_allocations + b.host_allocations,
+        physical: a.physical + b.physical,
+        mappings: a.mappings + b.mappings,
+        reservations: a.reservations + b.reservations,
+        streams: a.streams + b.streams,
+        modules: a.modules + b.modules,
+        ..a
+    }
+}
+
+/// The rounds of one rank.
+pub(super) struct Lives<'a, S, R> {
+    pub seat: &'a Seat<'a>,
+    pub state: S,
+    pub round: R,
+    /// What is alive: on one machine of all ranks, or on this rank's own.
+    pub now: &'a (dyn Fn() -> Live + Sync),
+    pub one_machine: bool,
+    alive: Live,
+    wrong: Vec<String>,
+}
+
+impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R> {
+    /// Two undisturbed rounds, since what is made once and kept is none of a round's.
+    pub fn begin(
+        seat: &'a Seat<'a>,
+        state: S,
+        round: R,
+        now: &'a (dyn Fn() -> Live + Sync),
+        one_machine: bool,
+    ) -> Self {
+        let mut lives = Self {
+            seat,
+            state,
+            round,
+            now,
+            one_machine,
+            alive: Live::default(),
+            wrong: Vec::new(),
+        };
+        for before in [None, Some(())] {
+            seat.ledger.arm(&[]);
+            lives.live(None, &[]);
+            seat.meet("");
+            let now = now();
+            assert!(before.is_none() || now == lives.alive, "{now:?}");
+            lives.alive = now;
+            // All have looked before any goes on.
+            seat.meet("");
+        }
+        lives
+    }
+
+    fn live(&mut self, told: Option<Point>, points: &[Point]) {
+        let Self {
+            seat, state, round, ..
+        } = self;
+        // A failed call may leave the thread with another context or capture mode.
+        let round = || round(seat, state, told);
+        let lived = thread::scope(|threads| threads.spawn(round).join());
+        assert!(lived.is_ok(), "{points:?}");
+    }
+
+    /// A round in which calls fail: the first of these points, and perhaps the others, if they are still come to. Which have
+    /// failed.
+    pub fn fail(&mut self, points: &[Point]) -> Vec<Point> {
+        let Self { seat, .. } = *self;
+        let rank = seat.member.rank();
+        seat.meet("");
+        let mine = points.iter().filter(|point| point.rank == rank);
+        let mine: Vec<Point> = mine.copied().collect();
+        assert!(mine.len() < 2, "one of each rank");
+        seat.ledger.arm(&mine);
+        seat.faults.store(points.len(), Ordering::Relaxed);
+        let exchange = points.iter().find(|point| point.entry == EXCHANGE);
+        let begin = Instant::now();
+        self.live(exchange.or(points.first()).copied(), points);
+        assert!(begin.elapsed() < BOUND, "{points:?}");
+        let hits = seat.meet(match seat.ledger.hits() {
+            0 => "",
+            _ => "failed",
+        });
+        let hit = |point: &&Point| !hits[point.rank as usize].is_empty();
+        let failed: Vec<Point> = points.iter().filter(hit).copied().collect();
+        assert_eq!(failed.first(), points.first(), "it was not come to");
+        let now = (self.now)();
+        let here = failed
+            .iter()
+            .filter(|point| self.one_machine || point.rank == rank);
+        let expected = here.fold(self.alive, |live, &point| sum(live, leak(point)));
+        if now != expected {
+            let before = self.alive;
+            self.wrong
+                .push(format!("{points:?}: {now:?} after {before:?}"));
+        }
+        self.alive = now;
+        failed
+    }
+
+    /// # Panics
+    ///
+    /// When a round has left more than it should.
+    pub fn end(self) {
+        self.seat.meet("");
+        assert!(self.wrong.is_empty(), "{:#?}", self.wrong);
+    }
+
+    /// The points of the last round of all ranks of this process.
+    pub fn points(&self, ledgers: &[&'static Ledger]) -> Vec<Point> {
+        let points = (0..).zip(ledgers);
+        let points: Vec<Point> = points
+            .flat_map(|(rank, ledger)| ledger.points(rank))
+            .collect();
+        assert!(!points.is_empty());
+        self.seat.meet("");
+        points
+    }
+}

@@ -1,0 +1,152 @@
+//! Living through something again and again, each time with another failure.
+
+mod apart;
+mod lives;
+mod round;
+mod together;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use slabfence::channel::{Contract, Pool};
+use slabfence::driver::Stream;
+use slabfence::group::Bootstrap;
+
+use crate::injection::{EXCHANGE, Ledger, Point};
+use crate::ranks::{Gather, Member};
+
+pub use apart::{Place, every_call_apart};
+pub use round::{close, create, create_and_close};
+pub use together::{every_call, pairs_of_calls};
+
+/// How often ranks try what has failed.
+const TRIES: usize = 8;
+/// Longer than any round may take.
+const BOUND: Duration = Duration::from_secs(30);
+
+/// A small contract, whose waits end soon.
+pub fn contract(world: u32) -> Contract {
+    Contract {
+        fail: Duration::from_millis(500),
+        max_channels: 2,
+        max_grid: 4,
+        ..Contract::new(2 * world, 16, 16, 2)
+    }
+}
+
+/// One rank of the world that fails again and again.
+pub struct Seat<'a> {
+    /// The rank.
+    pub member: &'a Member,
+    /// Its contract.
+    pub contract: Contract,
+    meeting: Arc<dyn Bootstrap>,
+    ledger: &'static Ledger,
+    /// How many calls fail in the round.
+    faults: AtomicUsize,
+}
+
+impl fmt::Debug for Seat<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Seat").field(self.member).finish()
+    }
+}
+
+/// How many points were tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Injected {
+    /// Of the driver's calls.
+    pub calls: usize,
+    /// Of exchanges.
+    pub exchanges: usize,
+}
+
+impl Injected {
+    fn of(points: &[Point]) -> Self {
+        let exchanges = points.iter().filter(|point| point.entry == EXCHANGE);
+        let exchanges = exchanges.count();
+        Self {
+            calls: points.len() - exchanges,
+            exchanges,
+        }
+    }
+}
+
+impl Seat<'_> {
+    /// Does `body` as a step of this name, in which calls are counted and may fail.
+    pub fn step<T>(&self, name: &'static str, body: impl FnOnce() -> T) -> T {
+        self.ledger.step(name, body)
+    }
+
+    /// Waits for all ranks, and gives what each says.
+    ///
+    /// # Panics
+    ///
+    /// When a rank does not come.
+    pub fn meet(&self, say: &str) -> Vec<String> {
+        let deadline = Instant::now() + BOUND;
+        let parts = self.meeting.all_gather(say.as_bytes(), deadline);
+        let parts = parts.expect("every rank comes in time").into_iter();
+        parts
+            .map(|part| String::from_utf8_lossy(&part).into_owned())
+            .collect()
+    }
+
+    /// Ends a step whose call gave `result`. A driver call that failed has the same result on all ranks. After an exchange
+    /// that failed, ranks may still wait for one another in it: they do no more afterwards. Whether all succeeded.
+    ///
+    /// # Panics
+    ///
+    /// When ranks differ where they must not.
+    pub fn settle<T>(&self, point: Option<Point>, result: &slabfence::Result<T>) -> bool {
+        let exchange = point.is_some_and(|point| point.entry == EXCHANGE);
+        if exchange {
+            let group = &self.member.group;
+            let tries = (0..TRIES).find(|_| group.verdict("settled", &Ok(())).is_ok());
+            assert!(tries.is_some(), "the ranks do not meet any more");
+        }
+        let own = match result {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        let said = self.meet(&own);
+        // With a second fault a rank may have more to say: what only it has left.
+        let alike = said
+            .iter()
+            .all(|words| match self.faults.load(Ordering::Relaxed) {
+                0 | 1 => *words == own,
+                _ => words.is_empty() == own.is_empty(),
+            });
+        assert!(exchange || alike, "{said:?}");
+        said.iter().all(String::is_empty)
+    }
+
+    /// Closes a pool on all ranks, however often that has to be tried.
+    ///
+    /// # Panics
+    ///
+    /// When that does not succeed.
+    pub fn close(&self, point: Option<Point>, pool: &Pool) {
+        let closed = (0..TRIES).find(|_| self.settle(point, &pool.close()));
+        assert!(closed.is_some(), "the pool cannot be closed");
+    }
+
+    /// Runs an operation on the channel, and finds it right.
+    ///
+    /// # Panics
+    ///
+    /// When it is not.
+    pub fn operate(&self, pool: &Pool, channel: &str) {
+        let member = self.member;
+        let channel = pool.channel(channel).expect("a channel");
+        let stream = Stream::new(&member.device).expect("a stream");
+        let gather = Gather::new(member, &self.contract, 1).expect("buffers");
+        gather.fill(member.rank(), 1).expect("an upload");
+        self.meet("");
+        gather.enqueue(&channel, &stream).expect("enqueued");
+        stream.synchronize().expect("done");
+        assert!(gather.output().expect("an output") == gather.expected(1));
+    }
+}

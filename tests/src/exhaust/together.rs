@@ -1,0 +1,127 @@
+//! Ranks that are threads of one process.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use slabfence::driver::Driver;
+use slabfence::group::{Bootstrap, ThreadBootstrap};
+use slabfence_emu::{Machine, Profile};
+
+use super::lives::Lives;
+use super::{Injected, Seat, contract};
+use crate::adversary::Adversary;
+use crate::injection::{Ledger, Point, watched};
+use crate::ranks::on_drivers;
+
+/// How long ranks wait for one another where one fails.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes a state on every rank of a world, lives through `round` with it once undisturbed, and then once for every driver
+/// call and exchange of its steps, on every rank and in every way in which it can fail. What is alive after a round is what was
+/// alive before. The number of points.
+///
+/// # Panics
+///
+/// When a rank does: these are tests.
+pub fn every_call<S: Send>(
+    world: u32,
+    first_seat: usize,
+    make: impl Fn(&Seat<'_>) -> S + Sync,
+    round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
+) -> Injected {
+    in_a_world(world, first_seat, |seat, machine, ledgers| {
+        let now = || machine.live();
+        let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
+        let points = lives.points(ledgers);
+        for point in &points {
+            lives.fail(std::slice::from_ref(point));
+        }
+        lives.end();
+        Injected::of(&points)
+    })
+}
+
+/// [`every_call`] with two faults a round, on two ranks of two: each `stride`-th point, and after it each call and exchange
+/// that the other rank makes only because of it, or where that is none the next of its own by the same stride. How many
+/// pairs, and in how many of them both calls failed.
+///
+/// # Panics
+///
+/// As [`every_call`].
+pub fn pairs_of_calls<S: Send>(
+    first_seat: usize,
+    stride: usize,
+    make: impl Fn(&Seat<'_>) -> S + Sync,
+    round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
+) -> (usize, usize) {
+    in_a_world(2, first_seat, |seat, machine, ledgers| {
+        let now = || machine.live();
+        let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
+        let usual = lives.points(ledgers);
+        let (mut pairs, mut both) = (0, 0);
+        for (n, &first) in usual.iter().step_by(stride).enumerate() {
+            lives.fail(&[first]);
+            let now = lives.points(ledgers);
+            let others = |points: &[Point]| -> Vec<Point> {
+                let others = points.iter().filter(|point| point.rank != first.rank);
+                others.copied().collect()
+            };
+            let mut seconds = others(&now);
+            seconds.retain(|point| !usual.contains(point));
+            if seconds.is_empty() {
+                let others = others(&usual);
+                seconds.push(others[n * stride % others.len()]);
+            }
+            for second in seconds {
+                pairs += 1;
+                both += usize::from(lives.fail(&[first, second]).len() == 2);
+            }
+        }
+        lives.end();
+        (pairs, both)
+    })
+}
+
+/// Runs `body` as every rank of a world of threads whose calls are watched.
+fn in_a_world<T: Send>(
+    world: u32,
+    first_seat: usize,
+    body: impl Fn(&Seat<'_>, &Machine, &[&'static Ledger]) -> T + Sync,
+) -> T {
+    let mut profile = Profile::named("h200-nvlink").expect("a profile");
+    // Small allocations: pools are made thousands of times.
+    profile.granularity = 1 << 16;
+    let machine = Machine::new(profile, world).expect("a machine");
+    let seats: Vec<usize> = (first_seat..).take(world as usize).collect();
+    let ledgers: Vec<&'static Ledger> = seats.iter().map(|&seat| Ledger::of(seat)).collect();
+    let drivers: Vec<Driver> = seats
+        .iter()
+        .map(|&seat| watched(machine.api().expect("its table"), seat))
+        .map(|api| Driver::from_api(api).expect("a driver"))
+        .collect();
+    let members = ThreadBootstrap::world(world).into_iter();
+    let members = members
+        .zip(&ledgers)
+        .map(|(member, ledger)| Arc::new(Adversary::new(member, ledger)) as Arc<dyn Bootstrap>);
+    let meetings: Vec<_> = ThreadBootstrap::world(world)
+        .into_iter()
+        .map(|member| Mutex::new(Some(member)))
+        .collect();
+    let results = on_drivers(&drivers, members.collect(), PATIENCE, |member| {
+        let rank = member.rank() as usize;
+        let mut meeting = meetings[rank]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let seat = Seat {
+            member,
+            contract: contract(world),
+            meeting: Arc::new(meeting.take().expect("one rank each")),
+            ledger: ledgers[rank],
+            faults: AtomicUsize::default(),
+        };
+        body(&seat, &machine, &ledgers)
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
+    results.into_iter().next().expect("ranks")
+}

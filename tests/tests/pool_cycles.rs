@@ -1,0 +1,76 @@
+//! Set-up and close again and again: descriptors, threads, addresses and memory end where they were. One test, alone in its
+//! process.
+
+use std::time::Duration;
+
+use slabfence::channel::Contract;
+use slabfence::driver::{Driver, Stream, drop_released};
+use slabfence::layout::Transport;
+use slabfence_emu::{Live, Machine, Profile};
+use slabfence_tests::graphs::capture;
+use slabfence_tests::ranks::{Gather, on_ranks};
+use slabfence_tests::usage::Usage;
+
+/// After so many, what is made once and kept is there.
+const WARM_UP: u32 = 10;
+const CYCLES: u32 = 1000;
+/// Every so many, the pool is used too: by an operation, a graph and a reset.
+const USED: u32 = 10;
+
+fn contract(cycle: u32) -> Contract {
+    let mut contract = Contract {
+        fail: Duration::from_secs(60),
+        max_channels: 2,
+        max_grid: 4,
+        ..Contract::new(4, 16, 16, 2)
+    };
+    if cycle % 2 == 1 {
+        contract.transport = Transport::Pull;
+    }
+    contract
+}
+
+/// Two ranks that make devices, group and pool, use them, and close.
+fn cycle(driver: &Driver, cycle: u32) {
+    let contract = contract(cycle);
+    on_ranks(driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        if cycle.is_multiple_of(USED) {
+            let stream = Stream::new(&member.device).unwrap();
+            let gather = Gather::new(member, &contract, 1).unwrap();
+            let graph = capture(&pool, &stream, "decode", |channel| {
+                gather.enqueue(channel, &stream).unwrap();
+            });
+            let mut exec = graph.instantiate().unwrap();
+            gather.fill(member.rank(), cycle).unwrap();
+            gather.enqueue(&channel, &stream).unwrap();
+            exec.launch(&stream).unwrap();
+            stream.synchronize().unwrap();
+            assert!(gather.output().unwrap() == gather.expected(cycle));
+            pool.reset().unwrap();
+            drop((graph, exec));
+        }
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_thousand_set_ups_and_closes_leave_the_process_as_it_was() {
+    let mut profile = Profile::named("h200-nvlink").unwrap();
+    profile.granularity = 1 << 16;
+    let machine = Machine::new(profile, 2).unwrap();
+    let driver = Driver::from_api(machine.api().unwrap()).unwrap();
+    (0..WARM_UP).for_each(|n| cycle(&driver, n));
+    drop_released();
+    let before = Usage::now();
+    assert_eq!(machine.live(), Live::default());
+    for n in WARM_UP..CYCLES {
+        cycle(&driver, n);
+        assert_eq!(machine.live(), Live::default(), "cycle {n}");
+    }
+    drop_released();
+    let after = Usage::settled(&before);
+    println!("before: {before:?}\nafter:  {after:?}");
+    assert!(after.is_within(&before), "{after:?} after {before:?}");
+    assert_eq!(machine.faults(), Vec::<String>::new());
+}
