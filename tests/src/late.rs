@@ -49,6 +49,21 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+/// Address of the local block of the channel `name`.
+///
+/// # Panics
+///
+/// When there is no such channel.
+pub fn local_of(pool: &Pool, name: &str) -> u64 {
+    let me = pool.group().me();
+    let ranges = pool.ranges().expect("an open pool");
+    let local = ranges.iter().find(|range| {
+        let mine = range.owner == me && range.part == Part::Local;
+        mine && range.channel.as_deref() == Some(name)
+    });
+    local.expect("the channel").base
+}
+
 /// Sees when an operation of a channel runs on this rank. Made before the operation: to allocate or free beside one that
 /// waits may be to wait for it.
 #[derive(Debug)]
@@ -65,14 +80,8 @@ impl Onset {
     ///
     /// When there is no such channel, or the driver refuses: these are tests.
     pub fn of(pool: &Pool, name: &str) -> Self {
-        let me = pool.group().me();
-        let ranges = pool.ranges().expect("an open pool");
-        let local = ranges.iter().find(|range| {
-            let mine = range.owner == me && range.part == Part::Local;
-            mine && range.channel.as_deref() == Some(name)
-        });
         Self {
-            local: local.expect("the channel").base,
+            local: local_of(pool, name),
             probe: Probe::new(pool.device()).expect("the probe's kernels"),
             word: PinnedBuffer::new(pool.device(), 8).expect("a word"),
         }

@@ -3,6 +3,7 @@
 pub mod addresses;
 pub mod adversary;
 pub mod arithmetic;
+pub mod boot;
 pub mod callers;
 pub mod captured;
 pub mod drivers;

@@ -2,6 +2,7 @@
 //! and last whether anything is left.
 
 mod attempts;
+mod boot;
 mod cycles;
 mod ending;
 mod exchange;

@@ -14,6 +14,7 @@ use slabfence_emu::Machine;
 use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
+use super::boot;
 use super::cycles;
 use super::ending;
 use super::exchange;
@@ -79,6 +80,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         bootstrap,
     };
     match part.name.as_str() {
+        "boot" => return boot::run(part, member),
         "exchange" => return exchange::run(part, &member),
         "replayed" => return replayed::run(part, &member),
         "stopped" => return stopped::run(part, &member),
