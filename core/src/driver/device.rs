@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 use core::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use slabfence_sys::{
     Api, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUresult, CUstream,
@@ -10,7 +10,7 @@ use slabfence_sys::{
 };
 
 use super::context::{ContextGuard, SetupGuard};
-use super::entry::{Driver, gone};
+use super::entry::{Captures, Driver, gone};
 use super::stream::{self, CaptureStatus};
 use super::{fork, vmm};
 use crate::error::{Error, Result};
@@ -121,8 +121,6 @@ struct Inner {
     /// the host's captures.
     service: OnceLock<CUstream>,
     granularity: OnceLock<usize>,
-    /// Streams on which a capture was begun through this library, and which are still there.
-    capturing: Mutex<Vec<CUstream>>,
 }
 
 impl fmt::Debug for Device {
@@ -168,7 +166,6 @@ impl Device {
             context,
             service: OnceLock::new(),
             granularity: OnceLock::new(),
-            capturing: Mutex::default(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -287,24 +284,25 @@ impl Device {
         Ok(*self.inner.granularity.get_or_init(|| bytes))
     }
 
-    /// The list of streams that were last seen to capture, for as long as the guard lives.
-    pub(super) fn capturing(&self) -> Result<MutexGuard<'_, Vec<CUstream>>> {
+    /// The list of streams that were last seen to capture, for as long as the guard lives. One for all that have opened a
+    /// device by this driver, since they share its context.
+    pub(super) fn capturing(&self) -> Result<MutexGuard<'_, Captures>> {
         fork::refuse()?;
-        let list = self.inner.capturing.lock();
+        let list = self.inner.driver.captures().lock();
         Ok(list.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Remembers that a capture has begun on a stream. Does nothing in a forked child.
     pub(super) fn note_capture(&self, stream: CUstream) {
         if let Ok(mut list) = self.capturing() {
-            list.push(stream);
+            list.push((self.context(), stream));
         }
     }
 
     /// Forgets a stream whose capture has ended, or that goes. Does nothing in a forked child.
     pub(super) fn forget_capture(&self, stream: CUstream) {
         if let Ok(mut list) = self.capturing() {
-            list.retain(|&other| other != stream);
+            list.retain(|&other| other != (self.context(), stream));
         }
     }
 
@@ -312,14 +310,18 @@ impl Device {
     /// context then, but invalidates the capture; of captures that a host begins by itself nothing else tells.
     pub(crate) fn refuse_during_capture(&self, operation: &'static str) -> Result<()> {
         let mut list = self.capturing()?;
-        let mut open = Vec::new();
-        for &stream in list.iter() {
-            if stream::capture_status(self, stream)? != CaptureStatus::None {
-                open.push(stream);
+        let mut count = 0;
+        let mut left = Vec::new();
+        for &(context, stream) in list.iter() {
+            let own = context == self.context();
+            if own && stream::capture_status(self, stream)? == CaptureStatus::None {
+                continue;
             }
+            count += usize::from(own);
+            left.push((context, stream));
         }
-        *list = open;
-        match list.len() {
+        *list = left;
+        match count {
             0 => Ok(()),
             count => Err(Error::Refused {
                 operation,

@@ -2,9 +2,11 @@
 
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use slabfence_sys::{Api, CUresult, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE};
+use slabfence_sys::{
+    Api, CUcontext, CUresult, CUstream, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE,
+};
 
 use super::device::DeviceInfo;
 use super::fork;
@@ -78,7 +80,11 @@ impl DriverError {
 #[derive(Clone)]
 pub struct Driver {
     api: Arc<Api>,
+    captures: Arc<Mutex<Captures>>,
 }
+
+/// Streams on which a capture was begun through this library, and which are still there, each with its context.
+pub(super) type Captures = Vec<(CUcontext, CUstream)>;
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +104,10 @@ impl Driver {
     /// Initialises a driver whose functions came from elsewhere: an emulated machine, or a host's own loader.
     pub fn from_api(api: Api) -> Result<Self> {
         fork::watch();
-        let driver = Self { api: Arc::new(api) };
+        let driver = Self {
+            api: Arc::new(api),
+            captures: Arc::default(),
+        };
         fork::refuse()?;
         // SAFETY: the one argument, flags, must be zero; there is no other condition.
         let code = unsafe { (driver.api.cuInit)(0) };
@@ -112,6 +121,11 @@ impl Driver {
     /// The function table.
     pub fn api(&self) -> &Api {
         &self.api
+    }
+
+    /// The captures of all who opened a device by this driver or a clone.
+    pub(super) fn captures(&self) -> &Mutex<Captures> {
+        &self.captures
     }
 
     /// Newest CUDA version that the driver serves: 1000 × major + 10 × minor.

@@ -234,6 +234,19 @@ fn what_a_graph_held_is_dropped_at_the_next_set_up_and_never_in_the_drivers_call
 }
 
 #[test]
+fn a_capture_is_known_to_all_who_opened_the_device() {
+    let device = fake::device();
+    let again = Device::open(device.driver(), device.ordinal()).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    again.refuse_during_capture("waiting").unwrap();
+    stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+    let refused = again.refuse_during_capture("waiting").unwrap_err();
+    assert!(refused.to_string().contains("1 stream(s)"), "{refused}");
+    stream.end_capture().unwrap();
+    again.refuse_during_capture("waiting").unwrap();
+}
+
+#[test]
 fn a_forked_child_gets_errors_and_its_drops_touch_nothing() {
     unsafe extern "C" {
         fn fork() -> i32;
