@@ -1,4 +1,4 @@
-//! Every driver call and every exchange of a reset failed: the pool works on all ranks, or can only be closed on all.
+//! Every driver call and every exchange of a reset failed: the pool can only be closed then, on all ranks.
 
 use slabfence::channel::Pool;
 use slabfence_tests::exhaust::{Seat, every_call};
@@ -14,8 +14,10 @@ fn make(seat: &Seat<'_>) -> Pool {
 
 fn reset(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
     let done = seat.step("reset", || pool.reset());
-    if !seat.settle(point, &done) && !seat.settle(point, &pool.reset()) {
-        // Half-way: whoever does not know how it ended can only close, and the others with it.
+    if !seat.settle(point, &done) {
+        // Words may be cleared and epochs set on some ranks only: whatever failed, nobody goes on.
+        let again = pool.reset();
+        assert!(!seat.settle(point, &again), "{done:?}, then {again:?}");
         seat.close(point, pool);
         *pool = make(seat);
     }
@@ -28,11 +30,11 @@ fn every_point_of_a_reset(world: u32, first_seat: usize) {
 }
 
 #[test]
-fn what_fails_anywhere_in_a_reset_by_2_ranks_leaves_a_pool_to_use_or_to_close() {
+fn what_fails_anywhere_in_a_reset_by_2_ranks_leaves_a_pool_to_close() {
     every_point_of_a_reset(2, 0);
 }
 
 #[test]
-fn what_fails_anywhere_in_a_reset_by_3_ranks_leaves_a_pool_to_use_or_to_close() {
+fn what_fails_anywhere_in_a_reset_by_3_ranks_leaves_a_pool_to_close() {
     every_point_of_a_reset(3, 2);
 }

@@ -1,5 +1,6 @@
 //! Capture scopes: which channel a captured operation uses, who is refused, and what keeps a graph's memory.
 
+use std::thread;
 use std::time::Duration;
 
 use slabfence::Error;
@@ -107,6 +108,36 @@ fn inside_a_scope_other_streams_are_refused_and_warm_ups_go_to_its_channel() {
         gather.fill(member.rank(), 2).unwrap();
         gather.enqueue(&eager, &side).unwrap();
         side.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(2));
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn the_channel_of_another_threads_scope_is_refused_until_the_scope_is_left() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let (pool, stream) = pool(member, &["a", "b"]);
+        let [a, b] = ["a", "b"].map(|name| pool.channel(name).unwrap());
+        let gather = Gather::new(member, &contract(), 2).unwrap();
+        gather.fill(member.rank(), 1).unwrap();
+        let scope = pool.capture("a", &stream).unwrap();
+        thread::scope(|threads| {
+            let elsewhere = threads.spawn(|| {
+                let stream = Stream::new(&member.device).unwrap();
+                let why = refusal(gather.enqueue(&a, &stream));
+                assert_eq!(why, "a capture scope of another thread owns channel 'a'");
+                // Other channels of the pool are nobody's.
+                gather.enqueue(&b, &stream).unwrap();
+                stream.synchronize().unwrap();
+            });
+            elsewhere.join().unwrap();
+        });
+        assert!(gather.output().unwrap() == gather.expected(1));
+        scope.finish().unwrap();
+        gather.fill(member.rank(), 2).unwrap();
+        gather.enqueue(&a, &stream).unwrap();
+        stream.synchronize().unwrap();
         assert!(gather.output().unwrap() == gather.expected(2));
         pool.close().unwrap();
     });

@@ -68,11 +68,11 @@ fn go_on(seat: &Seat<'_>, point: Option<Point>, mut all: bool, first: Result<Poo
     panic!("no pool in eight attempts");
 }
 
-/// Whether the next creation is tried on the spot: always where ranks have to find together again, and with two of them
-/// where there was something to roll back. Else the next round's is the next one on the group.
+/// Whether the next creation is tried on the spot: always where ranks have to find together again, behind the first call of
+/// each entry, and with two ranks where there was something to roll back. Else the next round's is the next one on the group.
 fn is_worth_a_second(seat: &Seat<'_>, created: &Result<Pool>, point: Option<Point>) -> bool {
     match created {
-        _ if point.is_none_or(|point| point.entry == EXCHANGE) => true,
+        _ if point.is_none_or(|point| point.entry == EXCHANGE || point.nth == 0) => true,
         Err(Error::Setup { phase, .. }) => {
             seat.member.group.world() == 2 && *phase != "create: capability"
         }
