@@ -91,8 +91,10 @@ pub fn run(
         if outcome.bad.is_some() {
             break;
         }
-        if phase.ending != Ending::Right {
-            all(seats.iter_mut(), Seat::reset)?;
+        match phase.ending {
+            Ending::Right => {}
+            Ending::Retired => all(seats.iter_mut(), |seat| seat.reuse(scenario))?,
+            Ending::Away | Ending::Mismatch => all(seats.iter_mut(), Seat::reset)?,
         }
     }
     let closed = all(seats, Seat::close);
@@ -158,7 +160,7 @@ fn explore(
         ..plan.clone()
     };
     let plan = match phase.ending {
-        Ending::Right => &plan,
+        Ending::Right | Ending::Retired => &plan,
         Ending::Away => &timed,
         Ending::Mismatch => &blind,
     };

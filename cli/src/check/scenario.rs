@@ -50,6 +50,8 @@ pub struct Phase {
 pub enum Ending {
     /// With right outputs and healthy pools.
     Right,
+    /// The same. Then the channels are retired, and others of the same names prepared in their ranges.
+    Retired,
     /// A rank stays away: time passes, and the others must end with a verdict. Then the pool is reset.
     Away,
     /// Ranks are in different operations: all must end with a verdict, and before any time-out. Then the pool is reset.
@@ -214,6 +216,16 @@ fn poison(world: u32) -> Vec<Phase> {
     phases
 }
 
+/// One call in each slot; then the same and a replay on a channel in the ranges of that one: were its epochs those of the
+/// first, every flag and entry line would be there already.
+fn reused(world: u32) -> Vec<Phase> {
+    let calls = [eager(0), eager(1)];
+    let mut phases = all(world, &calls);
+    phases[0].ending = Ending::Retired;
+    phases.extend(all(world, &[&calls[..], &[REPLAY]].concat()));
+    phases
+}
+
 /// Rank 0 is in a collective of several CTAs, the others in one CTA of the other collective; then all in the same.
 fn mismatched(world: u32) -> Vec<Phase> {
     let mut phases = each(world, |rank| vec![eager(usize::from(rank != 0))]);
@@ -277,6 +289,7 @@ pub fn scenarios(op: Collective, world: u32) -> Vec<Scenario> {
             all(world, &[eager(0), eager(1), eager(2)]),
         ),
         one("poison-and-reset", FRESH, sorts(op, 2), poison(world)),
+        one("retire-and-reuse", FRESH, sorts(op, 2), reused(world)),
         one(
             "mismatched-ranks",
             FRESH,

@@ -65,6 +65,7 @@ struct Lane {
 /// One rank.
 #[derive(Debug)]
 pub struct Seat {
+    member: Member,
     sleep: Kernel,
     lanes: Vec<Lane>,
     pool: Pool,
@@ -111,7 +112,12 @@ impl Seat {
         let sleep = Module::from_ptx(&member.device, "sleep", SLEEP)
             .and_then(|module| module.kernel("sleep"));
         match (lanes, sleep) {
-            (Ok(lanes), Ok(sleep)) => Ok(Self { sleep, lanes, pool }),
+            (Ok(lanes), Ok(sleep)) => Ok(Self {
+                member,
+                sleep,
+                lanes,
+                pool,
+            }),
             (Err(error), _) | (_, Err(error)) => {
                 // The first error counts.
                 let _ = pool.close();
@@ -144,7 +150,7 @@ impl Seat {
         let health = self.pool.health().map_err(|error| error.to_string())?;
         let rank = self.pool.group().me();
         match phase.ending {
-            Ending::Right => {
+            Ending::Right | Ending::Retired => {
                 let faults = self.pool.faults().map_err(|error| error.to_string())?;
                 if health != Health::Healthy {
                     return Err(format!("{rank} is {health:?}: {faults:?}"));
@@ -182,6 +188,16 @@ impl Seat {
             lane.enqueued = 0;
         }
         self.pool.reset()
+    }
+
+    /// Gives the channels back, and takes others of the same names in their ranges. All ranks must.
+    pub fn reuse(&mut self, scenario: &Scenario) -> Result<()> {
+        self.lanes.clear();
+        let names = &NAMES[..scenario.channels.len()];
+        self.pool.retire(names)?;
+        self.pool.prepare(names)?;
+        self.lanes = lanes(&self.member, &self.pool, names, scenario)?;
+        Ok(())
     }
 
     /// Gives everything up. All ranks must.

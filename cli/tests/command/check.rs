@@ -49,8 +49,8 @@ fn the_shipped_kernels_are_clean_in_every_scenario() {
         (&line["op"], &line["transport"]),
         (&"gather".into(), &"push".into())
     );
-    // Ten scenarios, of which two have two phases.
-    assert_eq!((&line["cases"], &line["runs"]), (&10.into(), &24.into()));
+    // Eleven scenarios, of which three have two phases.
+    assert_eq!((&line["cases"], &line["runs"]), (&11.into(), &28.into()));
     assert_eq!(line["findings"], serde_json::json!([]));
 }
 
@@ -68,7 +68,7 @@ fn a_choice_of_all_checks_every_kernel_and_both_transports() {
             line.starts_with(name) && line.ends_with(": clean"),
             "{line}"
         );
-        assert!(line.contains("10 scenarios, 12 runs"), "{line}");
+        assert!(line.contains("11 scenarios, 14 runs"), "{line}");
     }
     for (line, name) in lines[4..].iter().zip(["attention", "clock"]) {
         assert!(
@@ -96,7 +96,7 @@ fn the_shipped_kernels_are_clean_where_links_carry_no_atomics() {
     let report = object(&run);
     let checks = report["checks"].as_array().expect("a list");
     let cases: Vec<&serde_json::Value> = checks.iter().map(|line| &line["cases"]).collect();
-    assert_eq!(cases, [10, 10, 10, 10, 9, 1]);
+    assert_eq!(cases, [11, 11, 11, 11, 9, 1]);
     for line in checks {
         assert_eq!(line["profile"], "sm120-pcie");
         assert_eq!(line["findings"], serde_json::json!([]));
