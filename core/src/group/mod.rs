@@ -295,37 +295,38 @@ mod tests {
         assert!(group(15, &(0..16).collect::<Vec<_>>()).is_ok());
     }
 
+    /// Answers every message with what it makes of it.
+    struct Answering(fn(&[u8]) -> Vec<Vec<u8>>);
+
+    impl Bootstrap for Answering {
+        fn all_gather(
+            &self,
+            bytes: &[u8],
+            _: Instant,
+        ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
+            Ok((self.0)(bytes))
+        }
+    }
+
+    fn answered(world: u32, answer: fn(&[u8]) -> Vec<Vec<u8>>) -> Group {
+        Group::new(Arc::new(Answering(answer)), Rank(0), world).unwrap()
+    }
+
+    /// A message of a rank, well formed, with a number that no message of these groups has.
+    fn message(rank: u32) -> Vec<u8> {
+        envelope("step", 0, Rank(rank), 1 << 40, b"")
+    }
+
     #[test]
     fn a_bootstrap_that_disorders_its_parts_is_found_out() {
-        struct Swapped;
-        impl Bootstrap for Swapped {
-            fn all_gather(
-                &self,
-                bytes: &[u8],
-                _: Instant,
-            ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
-                Ok(vec![Vec::new(), bytes.to_vec()])
-            }
-        }
-        let group = Group::new(Arc::new(Swapped), Rank(0), 2).unwrap();
+        let group = answered(2, |own| vec![Vec::new(), own.to_vec()]);
         let said = group.exchange("step", b"").unwrap_err().to_string();
         assert!(said.contains("in rank order"), "{said}");
     }
 
     #[test]
     fn messages_of_two_others_in_each_others_place_are_found_out() {
-        struct Swapped;
-        impl Bootstrap for Swapped {
-            fn all_gather(
-                &self,
-                bytes: &[u8],
-                _: Instant,
-            ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
-                let of = |rank| envelope("step", 0, Rank(rank), 1 << 40, b"");
-                Ok(vec![bytes.to_vec(), of(2), of(1)])
-            }
-        }
-        let group = Group::new(Arc::new(Swapped), Rank(0), 3).unwrap();
+        let group = answered(3, |own| vec![own.to_vec(), message(2), message(1)]);
         let said = group.exchange("step", b"").unwrap_err().to_string();
         assert!(
             said.contains("the message of rank 1 came damaged"),
@@ -335,18 +336,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_an_earlier_message_is_found_out() {
-        struct Echo;
-        impl Bootstrap for Echo {
-            fn all_gather(
-                &self,
-                _: &[u8],
-                _: Instant,
-            ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
-                let echo = |rank| envelope("step", 0, Rank(rank), 1 << 40, b"");
-                Ok(vec![echo(0), echo(1)])
-            }
-        }
-        let group = Group::new(Arc::new(Echo), Rank(0), 2).unwrap();
+        let group = answered(2, |_| vec![message(0), message(1)]);
         assert!(matches!(group.gather("step", b""), Err(Missed::Lost(_))));
     }
 }
