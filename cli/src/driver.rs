@@ -91,8 +91,12 @@ impl Opened {
 
     /// Refuses several ranks on a real device unless they are threads.
     pub fn refuse_shared(&self, threads: bool) -> Result<(), Failure> {
-        let shared = self.places.len() > self.devices.len();
-        refuse_shared(shared, threads, self.driver.is_emulated())
+        refuse_shared(self.shares_devices(), threads, self.driver.is_emulated())
+    }
+
+    /// Whether some ranks are on one device.
+    pub fn shares_devices(&self) -> bool {
+        self.places.len() > self.devices.len()
     }
 
     /// Ends a run: its outcome, unless something was left behind on an emulated machine.

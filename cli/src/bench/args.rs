@@ -46,6 +46,11 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub role: Option<Role>,
 
+    /// Allow several ranks on one device, on a real driver with --threads. No path between devices is timed then: for
+    /// comparing builds where there is one device.
+    #[arg(long)]
+    pub oversubscribe: bool,
+
     /// Ranks, 2 to 16 (default: up to four, as many as there are devices).
     #[arg(long, value_name = "N")]
     pub ranks: Option<u32>,

@@ -8,6 +8,7 @@ mod plot;
 mod rank;
 mod report;
 mod series;
+mod times;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
     let svg = args.svg.as_deref().map(|path| (SVG, path));
     files::check(&json.into_iter().chain(svg).collect::<Vec<_>>(), &[])?;
     let opened = open(args)?;
+    opened.refuse_shared(args.threads)?;
     let emulated = opened.driver.is_emulated();
     if args.svg.is_some() && emulated {
         return Err(Failure::Use(
@@ -61,6 +63,12 @@ pub fn run(args: &BenchArgs) -> Result<Report, Failure> {
     if args.peers.is_some() && emulated {
         return Err(Failure::Use(
             "--peers: nothing is timed on the emulated machine, so there is nothing to compare"
+                .to_owned(),
+        ));
+    }
+    if args.peers.is_some() && opened.shares_devices() {
+        return Err(Failure::Use(
+            "--peers: other libraries have one rank a device, so there is nothing to compare"
                 .to_owned(),
         ));
     }
@@ -114,7 +122,7 @@ fn open(args: &BenchArgs) -> Result<Opened, Failure> {
         devices: None,
         ranks: args.ranks,
         heads: args.heads as usize,
-        oversubscribe: false,
+        oversubscribe: args.oversubscribe,
     })
 }
 
@@ -126,6 +134,7 @@ fn plans(args: &BenchArgs, opened: &Opened) -> Vec<Plan> {
         world,
         cases: cases(args, world),
         contract: contract(args, transport.into()),
+        shares_queues: opened.shares_devices() && !opened.driver.is_emulated(),
         seed: args.seed,
         replays: if opened.driver.is_emulated() {
             0
@@ -170,6 +179,7 @@ fn measured(args: &BenchArgs, opened: &Opened) -> Result<Report, Failure> {
         devices: opened.devices.clone(),
         ranks: world,
         processes: !args.threads,
+        shared: opened.shares_devices(),
         shape: [args.heads, args.query_dim, args.value_dim],
         operations_in_graph: OPERATIONS,
         replays: args.replays,
@@ -222,6 +232,7 @@ fn contract(args: &BenchArgs, transport: Transport) -> Contract {
     let contract = Contract {
         max_channels: 2,
         transport,
+        oversubscribe: args.oversubscribe,
         ..Contract::new(args.heads, args.query_dim, args.value_dim, largest)
     };
     Contract {

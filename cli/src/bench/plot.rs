@@ -258,6 +258,7 @@ mod tests {
             devices: vec!["A&B".to_owned()],
             ranks: 2,
             processes: true,
+            shared: false,
             shape: [64, 576, 512],
             operations_in_graph: 40,
             replays: 1,

@@ -1,13 +1,13 @@
 //! What one rank measures.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use slabfence::Result;
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::collective::{AllGatherHeads, Layout, LseBase, LseReduceScatter};
-use slabfence::driver::{CaptureMode, Device, DeviceBuffer, Driver, Event, GraphExec, Stream};
+use slabfence::driver::{CaptureMode, Device, DeviceBuffer, Driver, GraphExec, Stream};
 use slabfence::group::{Bootstrap, Group, Rank};
 use slabfence::layout::DType;
 
@@ -16,12 +16,6 @@ use super::data::{self, Shape};
 
 /// Operations in a graph.
 pub const OPERATIONS: u32 = 40;
-/// Replays before the timed ones.
-const WARM_UP: u32 = 20;
-/// Timed operations that the host waits for, one by one.
-const BLOCKING: u32 = 200;
-/// Timed replays of which each begins at rest.
-const ALONE: u32 = 40;
 /// Channel of single operations.
 const EAGER: &str = "bench.eager";
 /// Channel of graphs.
@@ -60,6 +54,8 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// What the ranks agree on.
     pub contract: Contract,
+    /// Whether ranks share the queues of a real device.
+    pub shares_queues: bool,
     /// Seed of the data.
     pub seed: u64,
     /// Timed replays of each graph; 0: results are checked only.
@@ -105,15 +101,16 @@ fn measure_all(plan: &Plan, pool: &Pool, group: &Group) -> Result<Vec<Measured>>
 }
 
 /// One case with its buffers on one rank.
-struct Bench<'a> {
-    pool: &'a Pool,
-    group: &'a Group,
+pub(super) struct Bench<'a> {
+    pub(super) pool: &'a Pool,
+    pub(super) group: &'a Group,
     case: Case,
     channel: Channel,
-    stream: Stream,
+    pub(super) stream: Stream,
     input: DeviceBuffer,
     lse: DeviceBuffer,
     output: DeviceBuffer,
+    shares_queues: bool,
     seed: u64,
 }
 
@@ -143,11 +140,12 @@ impl<'a> Bench<'a> {
             input,
             lse,
             output,
+            shares_queues: plan.shares_queues,
             seed: plan.seed,
         })
     }
 
-    fn enqueue(&self) -> Result<()> {
+    pub(super) fn enqueue(&self) -> Result<()> {
         let batch = self.case.shape.batch as u32;
         match self.case.operation {
             Operation::Gather | Operation::Floor => {
@@ -180,15 +178,10 @@ impl<'a> Bench<'a> {
     }
 
     fn measure(&self, replays: u32) -> Result<Measured> {
-        self.output.fill(0xee)?;
-        self.enqueue()?;
-        self.stream.synchronize()?;
-        let eager = self.result()?;
+        let eager = self.checked(|| self.enqueue())?;
         let mut exec = self.capture()?;
-        self.output.fill(0xee)?;
-        exec.launch(&self.stream)?;
-        self.stream.synchronize()?;
-        let right = self.is_right(&eager) && self.result()? == eager;
+        let right = self.is_right(&eager) && self.checked(|| exec.launch(&self.stream))? == eager;
+        self.apart()?;
         if replays == 0 {
             return Ok(Measured {
                 right,
@@ -205,10 +198,25 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn result(&self) -> Result<Vec<u8>> {
+    /// What an operation writes over bytes that it cannot have left by chance.
+    fn checked(&self, operation: impl FnOnce() -> Result<()>) -> Result<Vec<u8>> {
+        self.output.fill(0xee)?;
+        self.apart()?;
+        operation()?;
+        self.stream.synchronize()?;
+        self.apart()?;
         let mut bytes = vec![0; self.output.len()];
         self.output.read(0, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Where ranks share a real device, waits until all have come here: one rank's copies can stand behind another's
+    /// operations, which wait for operations of the first.
+    fn apart(&self) -> Result<()> {
+        match self.shares_queues {
+            true => self.group.verdict("measure: apart", &Ok(())),
+            false => Ok(()),
+        }
     }
 
     fn is_right(&self, output: &[u8]) -> bool {
@@ -239,64 +247,9 @@ impl<'a> Bench<'a> {
         enqueued?;
         graph?.instantiate()
     }
-
-    /// Microseconds an operation of each replay, by events around it. The replays follow one another, and each operation
-    /// keeps the ranks together.
-    fn replays(&self, exec: &mut GraphExec, replays: u32) -> Result<Vec<f64>> {
-        let device = self.pool.device();
-        for _ in 0..WARM_UP {
-            exec.launch(&self.stream)?;
-        }
-        let events = (0..=replays)
-            .map(|_| Event::timed(device))
-            .collect::<Result<Vec<_>>>()?;
-        events[0].record(&self.stream)?;
-        for event in &events[1..] {
-            exec.launch(&self.stream)?;
-            event.record(&self.stream)?;
-        }
-        self.stream.synchronize()?;
-        let pairs = events.windows(2);
-        let times = pairs.map(|pair| Ok(micros(pair[1].since(&pair[0])?) / f64::from(OPERATIONS)));
-        times.collect()
-    }
-
-    /// Microseconds an operation of replays that each begin when all ranks are at rest.
-    fn alone(&self, exec: &mut GraphExec) -> Result<Vec<f64>> {
-        let device = self.pool.device();
-        let mut times = Vec::with_capacity(ALONE as usize);
-        for _ in 0..ALONE {
-            let (begin, end) = (Event::timed(device)?, Event::timed(device)?);
-            self.group.verdict("measure: at rest", &Ok(()))?;
-            begin.record(&self.stream)?;
-            exec.launch(&self.stream)?;
-            end.record(&self.stream)?;
-            self.stream.synchronize()?;
-            times.push(micros(end.since(&begin)?) / f64::from(OPERATIONS));
-        }
-        Ok(times)
-    }
-
-    /// Microseconds from the call of one operation until the host knows that it has ended.
-    fn blocking(&self) -> Result<Vec<f64>> {
-        let mut times = Vec::with_capacity(BLOCKING as usize);
-        for run in 0..WARM_UP + BLOCKING {
-            let begin = Instant::now();
-            self.enqueue()?;
-            self.stream.synchronize()?;
-            if run >= WARM_UP {
-                times.push(micros(begin.elapsed()));
-            }
-        }
-        Ok(times)
-    }
 }
 
 /// A rank's LSE of a case; `seed` is the rank's.
 pub fn lse_of(case: &Case, seed: u64) -> Vec<f32> {
     data::lse(seed ^ 0x5eed, case.shape.batch * case.shape.heads)
-}
-
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
 }

@@ -43,6 +43,8 @@ pub struct Report {
     pub ranks: usize,
     /// Whether every rank was a process.
     pub processes: bool,
+    /// Whether ranks were on one device, so that paths between devices were not timed, or not all.
+    pub shared: bool,
     /// Heads, and elements of a gathered and of a combined row; bf16.
     pub shape: [u32; 3],
     /// Operations in a graph.
@@ -78,6 +80,12 @@ impl fmt::Display for Report {
                 "            EMULATED: results are checked, nothing is timed"
             )?;
         } else {
+            if self.shared {
+                writeln!(
+                    f,
+                    "            SHARED DEVICES: these are not times of paths between devices"
+                )?;
+            }
             writeln!(
                 f,
                 "times       µs, slowest rank; graph: one of {} operations, {} replays back to back; alone: the same, each replay from rest, of the rank that began last; blocking: call to end, one at a time",
@@ -221,6 +229,7 @@ mod tests {
             devices: vec!["a device".to_owned()],
             ranks: 2,
             processes: true,
+            shared: false,
             shape: [64, 576, 512],
             operations_in_graph: 40,
             replays: 200,
@@ -278,5 +287,16 @@ mod tests {
         assert!(!report.ok);
         let text = report.to_string();
         assert!(text.ends_with("result      WRONG"), "{text}");
+    }
+
+    #[test]
+    fn times_of_ranks_on_one_device_say_so() {
+        let shared = Report {
+            shared: true,
+            ..report()
+        };
+        let words = "SHARED DEVICES: these are not times of paths between devices";
+        assert!(shared.to_string().contains(words));
+        assert!(!report().to_string().contains(words));
     }
 }

@@ -84,8 +84,10 @@ fn ranks_as_threads_and_as_processes_check_the_same_cases() {
         (report["processes"].clone(), report["rows"].clone())
     };
     let (threads, processes) = (rows(&["--threads"]), rows(&[]));
-    assert_eq!((threads.0, processes.0), (false.into(), true.into()));
+    assert_eq!((&threads.0, &processes.0), (&false.into(), &true.into()));
     assert_eq!(threads.1, processes.1);
+    // The emulated machine has a device for each.
+    assert_eq!(rows(&["--threads", "--oversubscribe"]), threads);
 }
 
 #[test]
