@@ -13,6 +13,7 @@ use slabfence::layout::DType;
 
 use super::args::Operation;
 use super::data::{self, Shape};
+use super::times::ALONE;
 
 /// Operations in a graph.
 pub const OPERATIONS: u32 = 40;
@@ -110,7 +111,7 @@ pub(super) struct Bench<'a> {
     input: DeviceBuffer,
     lse: DeviceBuffer,
     output: DeviceBuffer,
-    shares_queues: bool,
+    pub(super) shares_queues: bool,
     seed: u64,
 }
 
@@ -193,7 +194,7 @@ impl<'a> Bench<'a> {
         Ok(Measured {
             right,
             graph: self.replays(&mut exec, replays)?,
-            alone: self.alone(&mut exec)?,
+            alone: self.alone(&mut exec, ALONE)?,
             blocking: self.blocking()?,
         })
     }
@@ -245,7 +246,11 @@ impl<'a> Bench<'a> {
         let graph = self.stream.end_capture();
         scope.finish()?;
         enqueued?;
-        graph?.instantiate()
+        let mut exec = graph?.instantiate()?;
+        // Not at the first launch, for which ranks that share the device would wait.
+        exec.upload(&self.stream)?;
+        self.stream.synchronize()?;
+        Ok(exec)
     }
 }
 

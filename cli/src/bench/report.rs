@@ -83,7 +83,7 @@ impl fmt::Display for Report {
             if self.shared {
                 writeln!(
                     f,
-                    "            SHARED DEVICES: these are not times of paths between devices"
+                    "            SHARED DEVICES: not times of paths between devices; every replay from rest"
                 )?;
             }
             writeln!(
@@ -295,7 +295,7 @@ mod tests {
             shared: true,
             ..report()
         };
-        let words = "SHARED DEVICES: these are not times of paths between devices";
+        let words = "SHARED DEVICES: not times of paths between devices; every replay from rest";
         assert!(shared.to_string().contains(words));
         assert!(!report().to_string().contains(words));
     }

@@ -12,12 +12,16 @@ const WARM_UP: u32 = 20;
 /// Timed operations that the host waits for, one by one.
 const BLOCKING: u32 = 200;
 /// Timed replays of which each begins at rest.
-const ALONE: u32 = 40;
+pub(super) const ALONE: u32 = 40;
 
 impl Bench<'_> {
     /// Microseconds an operation of each replay, by events around it. The replays follow one another, and each operation
-    /// keeps the ranks together.
+    /// keeps the ranks together. Where ranks share a device, each begins at rest: a launch that waits for room in the
+    /// driver's queues would keep the others' launches back, for which those in the queues wait.
     pub(super) fn replays(&self, exec: &mut GraphExec, replays: u32) -> Result<Vec<f64>> {
+        if self.shares_queues {
+            return self.alone(exec, replays);
+        }
         let device = self.pool.device();
         for _ in 0..WARM_UP {
             exec.launch(&self.stream)?;
@@ -37,10 +41,10 @@ impl Bench<'_> {
     }
 
     /// Microseconds an operation of replays that each begin when all ranks are at rest.
-    pub(super) fn alone(&self, exec: &mut GraphExec) -> Result<Vec<f64>> {
+    pub(super) fn alone(&self, exec: &mut GraphExec, replays: u32) -> Result<Vec<f64>> {
         let device = self.pool.device();
-        let mut times = Vec::with_capacity(ALONE as usize);
-        for _ in 0..ALONE {
+        let mut times = Vec::with_capacity(replays as usize);
+        for _ in 0..replays {
             let (begin, end) = (Event::timed(device)?, Event::timed(device)?);
             self.group.verdict("measure: at rest", &Ok(()))?;
             begin.record(&self.stream)?;

@@ -19,7 +19,7 @@ impl Engine {
             self.member.meet();
             self.models().try_for_each(Model::enqueue_eager)?;
             self.rest()?;
-            self.models().try_for_each(|model| model.prefill.check())?;
+            self.models().try_for_each(|model| model.check_prefill())?;
         }
         self.models().try_for_each(|model| model.check_eager())
     }
@@ -51,7 +51,7 @@ impl Engine {
             member.meet();
             layers.check()
         })?;
-        target.prefill.check()?;
+        target.check_prefill()?;
         target.check_eager()?;
         for _ in 0..replays {
             profiled.layers.supply(&mut self.number)?;

@@ -25,7 +25,7 @@ pub(super) struct Engine {
     /// Until it is closed.
     pub draft: Option<Model>,
     pub pair: Option<Pair>,
-    /// A second stream for eager operations, such as of a worker that prefills.
+    /// For eager operations beside the models', such as of a worker that prefills, and for the pair's.
     pub side: Stream,
     /// Operations that have had an input, on all ranks alike.
     pub number: u32,
@@ -58,16 +58,16 @@ impl Engine {
             },
             ..target
         };
-        // Before all others: a real device has a limited number of queues, and gives them to streams in turn. Streams of one
-        // queue wait for each other; these must not.
+        // Before all others, and no more than needed: a real device has at most 32 queues and gives them to streams in turn.
+        // Streams of one queue wait for each other; these must not, and eight ranks may share a device.
         member.meet();
         let stream = || Stream::new(&member.device);
-        let (stream, drafts, pairs, side) = (stream()?, stream()?, stream()?, stream()?);
+        let (stream, drafts, side) = (stream()?, stream()?, stream()?);
         member.meet();
         let engine = Self {
             target: Model::new(&member, target, PREFILL, stream)?,
             draft: Some(Model::new(&member, draft, PREFILL, drafts)?),
-            pair: Some(Pair::form(boot, &member, pairs)?),
+            pair: Some(Pair::form(boot, &member)?),
             side,
             number: 0,
             steps: 0,
@@ -83,10 +83,9 @@ impl Engine {
 
     /// Waits for what all ranks have enqueued.
     pub(super) fn rest(&self) -> Result<()> {
-        let pair = self.pair.iter().map(|pair| &pair.stream);
         let draft = self.draft.iter().map(|draft| &draft.stream);
-        let streams = pair.chain(draft).chain([&self.target.stream, &self.side]);
-        streams.into_iter().try_for_each(Stream::synchronize)?;
+        let mut streams = draft.chain([&self.target.stream, &self.side]);
+        streams.try_for_each(Stream::synchronize)?;
         self.member.meet();
         Ok(())
     }

@@ -257,10 +257,23 @@ impl Model {
 
     /// Compares what [`run`](Self::run) has given.
     pub fn check(&self, graphs: [usize; 2]) -> Result<()> {
+        self.check_prefill()?;
         for index in graphs {
             self.graphs[index].layers.check()?;
         }
+        Ok(())
+    }
+
+    /// Compares what [`enqueue_eager`](Self::enqueue_eager) or [`enqueue_prefill`](Self::enqueue_prefill) has given.
+    pub fn check_prefill(&self) -> Result<()> {
+        self.check_healthy()?;
         self.prefill.check()
+    }
+
+    /// Holds that no operation has failed: a report tells more than a wrong output.
+    fn check_healthy(&self) -> Result<()> {
+        assert_eq!(self.pool.faults()?, []);
+        Ok(())
     }
 
     fn read_epoch(&self) -> Result<u64> {

@@ -17,8 +17,6 @@ use super::Boot;
 pub(super) struct Pair {
     pool: Pool,
     channel: Channel,
-    /// Nothing orders it and the models' streams.
-    pub stream: Stream,
     gather: Gather,
     /// The pair's ranks in the whole group, in the pair's order.
     order: [u32; 2],
@@ -28,7 +26,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Forms [2, 1] and [3, 0] of every four ranks, [1, 0] of two that are left.
-    pub fn form(boot: &Boot, member: &Member, stream: Stream) -> Result<Self> {
+    pub fn form(boot: &Boot, member: &Member) -> Result<Self> {
         let (me, world) = (member.rank(), member.group.world());
         let first = me / 4 * 4;
         let order = match me % 4 {
@@ -64,7 +62,6 @@ impl Pair {
         Ok(Self {
             pool,
             channel,
-            stream,
             gather: Gather::new(&pair, &contract, 5)?,
             order,
             me,
@@ -78,13 +75,15 @@ impl Pair {
         self.gather.fill(self.me, self.round)
     }
 
-    pub fn enqueue(&self) -> Result<()> {
-        self.gather.enqueue(&self.channel, &self.stream)
+    /// On a stream that nothing orders with those of the models.
+    pub fn enqueue(&self, stream: &Stream) -> Result<()> {
+        self.gather.enqueue(&self.channel, stream)
     }
 
     /// Compares the round's output with the bytes of both ranks in the pair's order.
     pub fn check(&self) -> Result<()> {
         let wanted = self.gather.expected_of(&self.order, self.round);
+        assert_eq!(self.pool.faults()?, []);
         let at = (self.me, self.order, self.round);
         assert!(self.gather.output()? == wanted, "{at:?}");
         Ok(())

@@ -45,7 +45,7 @@ impl Engine {
         }
         self.target.run(replays)?;
         if let Some(pair) = &self.pair {
-            pair.enqueue()?;
+            pair.enqueue(&self.side)?;
         }
         if !draft_is_first && let Some(draft) = &mut self.draft {
             draft.run(drafts)?;
