@@ -7,6 +7,7 @@ pub mod boot;
 pub mod callers;
 pub mod captured;
 pub mod drivers;
+pub mod envelope;
 pub mod events;
 pub mod exchange;
 pub mod exhaust;
