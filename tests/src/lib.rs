@@ -22,4 +22,5 @@ pub mod ranks;
 pub mod rounds;
 pub mod seams;
 pub mod shape;
+pub mod untested;
 pub mod usage;
