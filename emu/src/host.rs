@@ -106,13 +106,61 @@ impl Drop for Span {
     }
 }
 
+/// Memory that is nobody's: what is stored there is lost, and zeros come from there. No page of it is used before it is
+/// touched.
+pub(crate) struct Nowhere {
+    sink: u64,
+    source: u64,
+    len: u64,
+}
+
+impl Nowhere {
+    /// For ranges of up to `len` bytes.
+    pub(crate) fn reserve(len: u64) -> Result<Nowhere, Errno> {
+        let map = |rights: ProtFlags| {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            // SAFETY: no address is asked for, so no existing mapping can be replaced.
+            let at = unsafe {
+                rustix::mm::mmap_anonymous(std::ptr::null_mut(), len as usize, rights, flags)?
+            };
+            Ok(at.expose_provenance() as u64)
+        };
+        let sink = map(ProtFlags::READ | ProtFlags::WRITE)?;
+        let source = map(ProtFlags::READ).inspect_err(|_| unmap(sink, len))?;
+        Ok(Nowhere { sink, source, len })
+    }
+
+    /// Takes the stores to a range.
+    pub(crate) fn sink(&self, base: u64, len: u64) -> Region {
+        self.region(base, len, self.sink, true)
+    }
+
+    /// Gives zeros in place of a range.
+    pub(crate) fn source(&self, base: u64, len: u64) -> Region {
+        self.region(base, len, self.source, false)
+    }
+
+    fn region(&self, base: u64, len: u64, at: u64, writable: bool) -> Region {
+        // SAFETY: that much is mapped for as long as the machine is, with these rights, and nothing makes a reference to
+        // it; it begins at a page, so it is as aligned as any address.
+        unsafe { Region::new(base, len.min(self.len), pointer(at).cast(), writable) }
+    }
+}
+
+impl Drop for Nowhere {
+    fn drop(&mut self) {
+        unmap(self.sink, self.len);
+        unmap(self.source, self.len);
+    }
+}
+
 fn pointer(at: u64) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(at as usize)
 }
 
 fn unmap(at: u64, len: u64) {
     if len > 0 {
-        // SAFETY: only called for parts of the mapping that `Span::reserve` made and owns, once each.
+        // SAFETY: only called for what `Span::reserve` and `Nowhere::reserve` made and own, once each.
         let result = unsafe { rustix::mm::munmap(pointer(at), len as usize) };
         if let Err(error) = result {
             log::warn!("emulator: munmap of {len} bytes at {at:#x} failed: {error}");

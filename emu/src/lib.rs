@@ -24,6 +24,7 @@ mod handle;
 pub mod held;
 mod host;
 mod launch;
+mod lost;
 mod machine;
 mod memory;
 mod module;
@@ -47,5 +48,6 @@ mod written;
 #[doc(hidden)]
 pub use describe::Description;
 pub use ffi::entry;
+pub use lost::Lost;
 pub use machine::{Live, Machine, MachineError};
 pub use profile::Profile;

@@ -15,6 +15,7 @@ use crate::engine::{Engine, Progress};
 use crate::event::Events;
 use crate::graph::Graphs;
 use crate::held::Phase;
+use crate::lost::Lost;
 use crate::memory::Memory;
 use crate::module::Modules;
 use crate::profile::Profile;
@@ -189,6 +190,10 @@ pub enum MachineError {
     Host(String),
     /// A PTX text is not accepted.
     Text(String),
+    /// The machine has no such device.
+    Device(u32),
+    /// Nothing is at an address.
+    Address(u64),
 }
 
 impl fmt::Display for MachineError {
@@ -212,6 +217,8 @@ impl fmt::Display for MachineError {
                 write!(f, "the host refused what an emulated machine needs: {what}")
             }
             Self::Text(what) => write!(f, "the PTX text is not accepted: {what}"),
+            Self::Device(device) => write!(f, "the machine has no device {device}"),
+            Self::Address(address) => write!(f, "there is no memory at {address:#x}"),
         }
     }
 }
@@ -338,6 +345,26 @@ impl Machine {
     pub fn describe(&self, address: u64, len: u64, description: Description) {
         let memory = &mut self.shared.lock().memory;
         memory.describe(address, len, description);
+    }
+
+    /// Loses what kernels of a device do at the memory around `address`, though it may access it, for as long as that
+    /// allocation or mapping is. Copies and fills arrive as before.
+    ///
+    /// # Errors
+    ///
+    /// [`MachineError::Device`] for a device that the machine has not, [`MachineError::Address`] when nothing is there, and
+    /// [`MachineError::Host`].
+    pub fn lose(&self, lost: Lost, device: u32, address: u64) -> Result<(), MachineError> {
+        let mut state = self.shared.lock();
+        if device as usize >= state.devices.len() {
+            return Err(MachineError::Device(device));
+        }
+        let most = state.memory.capacity;
+        match state.memory.map.lose(address, device, lost, most) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(MachineError::Address(address)),
+            Err(error) => Err(MachineError::Host(error.to_string())),
+        }
     }
 
     /// What the library announced about an address.

@@ -319,6 +319,9 @@ impl GlobalMemory for View<'_> {
                 self.used
                     .borrow_mut()
                     .extend(self.stale.iter().filter(holds).cloned());
+                if let Some(region) = self.map.lost(range, self.device, write) {
+                    return Ok(region);
+                }
                 if write {
                     range.stored.set(true);
                 }

@@ -3,7 +3,10 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
+use slabfence_emu_exec::Region;
+
 use crate::host::Span;
+use crate::lost::{Lost, LostPaths};
 
 /// Addresses that a machine can hand out, bytes. Reserved, not committed.
 const SPAN: u64 = 256 << 30;
@@ -90,6 +93,7 @@ pub(crate) struct AddressMap {
     pub(crate) reservations: BTreeMap<u64, u64>,
     ranges: BTreeMap<u64, Range>,
     removed: VecDeque<Range>,
+    lost: LostPaths,
     generation: u64,
 }
 
@@ -104,6 +108,7 @@ impl AddressMap {
             reservations: BTreeMap::new(),
             ranges: BTreeMap::new(),
             removed: VecDeque::new(),
+            lost: LostPaths::default(),
             generation: 1,
         })
     }
@@ -152,6 +157,7 @@ impl AddressMap {
     pub(crate) fn remove(&mut self, base: u64) -> Option<Range> {
         let range = self.ranges.remove(&base)?;
         self.generation += 1;
+        self.lost.forget(range.id);
         if self.removed.len() == REMEMBERED {
             self.removed.pop_front();
         }
@@ -188,6 +194,29 @@ impl AddressMap {
             range.read = range.read & !(1 << device) | u32::from(read) << device;
             range.write = range.write & !(1 << device) | u32::from(write) << device;
         }
+    }
+
+    /// Loses what a device's kernels do at the range that holds `address`, for as long as the range is; false if there is
+    /// none. No range has more than `most` bytes.
+    pub(crate) fn lose(
+        &mut self,
+        address: u64,
+        device: u32,
+        lost: Lost,
+        most: u64,
+    ) -> Result<bool, rustix::io::Errno> {
+        let Some(id) = self.find(address).map(|range| range.id) else {
+            return Ok(false);
+        };
+        self.generation += 1;
+        self.lost.lose(id, device, lost, most)?;
+        Ok(true)
+    }
+
+    /// What the device accesses in place of a range of which it has [lost](Self::lose) something.
+    pub(crate) fn lost(&self, range: &Range, device: u32, write: bool) -> Option<Region> {
+        let Range { id, base, len, .. } = *range;
+        self.lost.region(id, device, write, base, len)
     }
 
     /// The range that holds `address`.

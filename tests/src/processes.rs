@@ -17,6 +17,8 @@ use rustix::process::{Pid, Signal, kill_process};
 const HANG: Duration = Duration::from_secs(300);
 /// What a rank prints when it stands where the scenario wants it.
 pub const READY: &str = "ready";
+/// What a rank prints that could get no network namespace of its own, before it goes on in that of the others.
+pub const TOGETHER: &str = "no namespace of its own";
 /// How the emulated machine's memory files are called.
 const MEMORY: &str = "/memfd:slabfence-emu-device-";
 

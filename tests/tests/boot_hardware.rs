@@ -9,6 +9,7 @@ use slabfence::group::{Bootstrap, ThreadBootstrap};
 use slabfence::layout::Transport;
 use slabfence_tests::boot::Boot;
 use slabfence_tests::ranks::on_members;
+use slabfence_tests::untested::untested;
 
 /// How long ranks wait for one another in collective host calls.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -57,9 +58,9 @@ fn boots(world: u32, least: u32, transport: Transport) {
     let (_turn, driver, devices) = match hardware() {
         Ok(hardware) if hardware.2 >= least => hardware,
         Ok((_, _, devices)) => {
-            return eprintln!("NOTHING WAS TESTED: {devices} devices, not {least}");
+            return untested(&format!("{devices} devices, not {least}"));
         }
-        Err(why) => return eprintln!("NOTHING WAS TESTED: {why}"),
+        Err(why) => return untested(&why),
     };
     let members = ThreadBootstrap::world(world).into_iter();
     let members = members.map(|member| Arc::new(member) as Arc<dyn Bootstrap>);

@@ -12,7 +12,7 @@ use crate::driver::{DeviceBuffer, Stream};
 use crate::error::{Error, Result};
 use crate::group::Rank;
 use crate::health::Slip;
-use crate::layout::{DType, Slot};
+use crate::layout::{Cause, DType, Slot};
 
 use super::lane::{Channel, Lane};
 use super::pool::Pool;
@@ -125,7 +125,17 @@ impl<'a> Trial<'a> {
         unsafe { gather.enqueue(self.channel, &self.stream) }?;
         let drained = pool.drain();
         if let Some(report) = pool.report(&self.channel.lane, Slip::Fault)? {
-            return Err(refuse(format!("{report}; {USUAL_CAUSES}")));
+            let path = match report.cause {
+                Some(Cause::EntryTimeout | Cause::DataTimeout) => {
+                    format!(
+                        "what {} writes to {} does not arrive: ",
+                        report.late(),
+                        report.rank
+                    )
+                }
+                _ => String::new(),
+            };
+            return Err(refuse(format!("{path}{report}; {USUAL_CAUSES}")));
         }
         drained.map_err(|error| refuse(format!("{error}; {USUAL_CAUSES}")))
     }
@@ -133,14 +143,14 @@ impl<'a> Trial<'a> {
     fn compare(&self, slot: Slot) -> Result<()> {
         let mut output = vec![0; self.output.len()];
         self.output.read(0, &mut output)?;
-        let own = self.input.len();
+        let (own, me) = (self.input.len(), self.channel.pool().group.me());
         for (rank, seen) in (0u32..).map(Rank).zip(output.chunks_exact(own)) {
             let expected = pattern(rank, slot, own);
             let pairs = seen.iter().zip(&expected);
             if let Some(place) = pairs.clone().position(|(seen, expected)| seen != expected) {
                 let wrong = pairs.filter(|(seen, expected)| seen != expected).count();
                 return Err(refuse(format!(
-                    "what {rank} sent by way of slot {slot:?} is not what came: {wrong} of {own} bytes differ, the first at {place}: {:#04x} in place of {:#04x}; {USUAL_CAUSES}",
+                    "what {rank} sent to {me} by way of slot {slot:?} is not what came: {wrong} of {own} bytes differ, the first at {place}: {:#04x} in place of {:#04x}; {USUAL_CAUSES}",
                     seen[place], expected[place]
                 )));
             }

@@ -64,7 +64,8 @@ impl FaultReport {
         }
     }
 
-    fn late(&self) -> String {
+    /// The ranks that had not come, in words.
+    pub(crate) fn late(&self) -> String {
         match (self.late_ranks.as_slice(), self.late_rank) {
             (ranks @ [_, _, ..], _) => list(ranks),
             (_, Some(rank)) => rank.to_string(),

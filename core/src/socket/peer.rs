@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use nix::errno::Errno;
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{UnixCredentials, getsockopt, sockopt};
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 /// The process at the other end of a socket, or, seen from a connection to a listener, the process that listens.
 #[derive(Debug)]
@@ -31,10 +31,21 @@ enum Life {
 /// Refuses a process at the other end that is neither of this process's user nor of root.
 #[cfg(feature = "serde")]
 pub(crate) fn refuse_strangers(socket: &OwnedFd) -> Result<(), String> {
-    let other = getsockopt(socket, sockopt::PeerCredentials)
-        .map_err(|error| format!("its user cannot be told: {error}"))?;
-    let (theirs, mine) = (other.uid(), rustix::process::geteuid().as_raw());
-    match theirs == mine || theirs == 0 {
+    let other = credentials(socket)?;
+    match other.uid() {
+        0 => Ok(()),
+        theirs => refuse_user(theirs, geteuid().as_raw()),
+    }
+}
+
+fn credentials(socket: &OwnedFd) -> Result<UnixCredentials, String> {
+    getsockopt(socket, sockopt::PeerCredentials)
+        .map_err(|error| format!("its user cannot be told: {error}"))
+}
+
+/// Refuses any other user than this process's.
+fn refuse_user(theirs: u32, mine: u32) -> Result<(), String> {
+    match theirs == mine {
         true => Ok(()),
         false => Err(format!(
             "it is of user {theirs}, and this process of user {mine}"
@@ -46,14 +57,8 @@ impl Peer {
     /// The process at the other end, if it is of this process's user.
     pub(crate) fn of(socket: &OwnedFd) -> Result<Self, String> {
         // Not rustix's: its process numbers are never zero, and the kernel's are, across pid namespaces.
-        let other = getsockopt(socket, sockopt::PeerCredentials)
-            .map_err(|error| format!("its user cannot be told: {error}"))?;
-        let (theirs, mine) = (other.uid(), rustix::process::geteuid().as_raw());
-        if theirs != mine {
-            return Err(format!(
-                "it is of user {theirs}, and this process of user {mine}"
-            ));
-        }
+        let other = credentials(socket)?;
+        refuse_user(other.uid(), geteuid().as_raw())?;
         let number = u32::try_from(other.pid()).ok().and_then(NonZeroU32::new);
         let life = match getsockopt(socket, sockopt::PeerPidfd) {
             Ok(handle) => Life::Watched(handle),
@@ -119,6 +124,15 @@ mod tests {
         let peer = Peer::of(&here.into()).unwrap();
         assert_eq!(peer.to_string(), format!("process {}", std::process::id()));
         assert!(!peer.has_ended());
+    }
+
+    #[test]
+    fn no_other_user_is_this_one_and_root_is_none() {
+        assert_eq!(refuse_user(7, 7), Ok(()));
+        for theirs in [0, 6, u32::MAX] {
+            let why = format!("it is of user {theirs}, and this process of user 7");
+            assert_eq!(refuse_user(theirs, 7), Err(why));
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ fn another_user_gets_no_connection_and_no_answer() {
     let server = serve(&folder).unwrap();
     let told = read_own(&folder).unwrap().unwrap();
     assert_eq!(told.process, std::process::id());
+    // What keeps others out, also where none can be tried.
+    let mode = fs::metadata(server.path()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     let refused = as_another_user(|| read_own(&folder).unwrap_err());
     // Even where the file lets everyone connect.
     fs::set_permissions(server.path(), fs::Permissions::from_mode(0o666)).unwrap();

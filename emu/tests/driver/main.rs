@@ -11,6 +11,7 @@ mod copy;
 mod fault;
 mod graph;
 mod kernel;
+mod lost;
 mod memory;
 mod module;
 mod node;

@@ -75,6 +75,7 @@ pub fn every_call_apart<S: Send>(
     let driver = watched(machine.api().expect("its table"), 0);
     let driver = Driver::from_api(driver).expect("a driver");
     let adversary = Adversary::before(Arc::clone(&place.bootstrap), rank as usize, ledger);
+    let damage = adversary.damage();
     let bootstrap: Arc<dyn Bootstrap> = Arc::new(adversary);
     let group = Group::new(Arc::clone(&bootstrap), Rank(rank), world).expect("a group");
     let member = Member {
@@ -88,6 +89,7 @@ pub fn every_call_apart<S: Send>(
         meeting: Arc::clone(&place.meeting),
         ledger,
         faults: AtomicUsize::default(),
+        damage,
     };
     let now = || machine.live();
     let mut lives = Lives::begin(&seat, make(&seat), &round, &now, false);

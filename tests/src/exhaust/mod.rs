@@ -6,20 +6,21 @@ mod round;
 mod together;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::Stream;
 use slabfence::group::Bootstrap;
 
-use crate::injection::{EXCHANGE, Ledger, Point};
+use crate::adversary::Damage;
+use crate::injection::{EXCHANGE, Ledger, Point, When};
 use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, every_call_apart};
 pub use round::{close, create, create_and_close};
-pub use together::{every_call, pairs_of_calls};
+pub use together::{every_call, every_damage, pairs_of_calls};
 
 /// How often ranks try what has failed.
 const TRIES: usize = 8;
@@ -46,6 +47,8 @@ pub struct Seat<'a> {
     ledger: &'static Ledger,
     /// How many calls fail in the round.
     faults: AtomicUsize,
+    /// What its exchanges are garbled by.
+    damage: Arc<Mutex<(Damage, u64)>>,
 }
 
 impl fmt::Debug for Seat<'_> {
@@ -92,6 +95,32 @@ impl Seat<'_> {
         parts
             .map(|part| String::from_utf8_lossy(&part).into_owned())
             .collect()
+    }
+
+    /// Looks at the words of a step whose call gave `result`: a rank to which messages came damaged says that, and nothing
+    /// else. Whether it was this rank.
+    ///
+    /// # Panics
+    ///
+    /// When it says something else.
+    pub fn blames<T>(&self, point: Option<Point>, result: &slabfence::Result<T>) -> bool {
+        use When::{Garbled, Repeated, Short, Swapped, Truncated};
+        let damages = [Garbled, Repeated, Short, Swapped, Truncated];
+        let here = |point: &Point| point.rank == self.member.rank();
+        let damaged = |point: &Point| point.entry == EXCHANGE && damages.contains(&point.when);
+        if !point.is_some_and(|point| here(&point) && damaged(&point)) {
+            return false;
+        }
+        if let Err(error) = result {
+            let (words, world) = (error.to_string(), self.member.group.world());
+            let (message, parts) = (
+                " came damaged, or another came in its place",
+                "; it must return one part a rank, in rank order",
+            );
+            let named = (0..world).any(|rank| words.contains(&format!("rank {rank}{message}")));
+            assert!(named || words.contains(parts), "{point:?}: {words}");
+        }
+        true
     }
 
     /// Ends a step whose call gave `result`. A driver call that failed has the same result on all ranks. After an exchange

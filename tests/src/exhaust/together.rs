@@ -10,8 +10,8 @@ use slabfence_emu::{Machine, Profile};
 
 use super::lives::Lives;
 use super::{Injected, Seat, contract};
-use crate::adversary::Adversary;
-use crate::injection::{Ledger, Point, watched};
+use crate::adversary::{Adversary, Damage};
+use crate::injection::{EXCHANGE, Ledger, Point, When, watched};
 use crate::ranks::on_drivers;
 
 /// How long ranks wait for one another where one fails.
@@ -39,6 +39,41 @@ pub fn every_call<S: Send>(
         }
         lives.end();
         Injected::of(&points)
+    })
+}
+
+/// [`every_call`] with an exchange a round of which messages come damaged: each exchange of the steps in each `stride`-th of
+/// these ways, other ones at the next exchange, on one rank after another. How many rounds.
+///
+/// # Panics
+///
+/// As [`every_call`].
+pub fn every_damage<S: Send>(
+    world: u32,
+    first_seat: usize,
+    damages: &[Damage],
+    stride: u32,
+    make: impl Fn(&Seat<'_>) -> S + Sync,
+    round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
+) -> usize {
+    in_a_world(world, first_seat, |seat, machine, ledgers| {
+        let now = || machine.live();
+        let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
+        let mut points = lives.points(ledgers);
+        points.retain(|point| (point.entry, point.when) == (EXCHANGE, When::Garbled));
+        let mut rounds = 0;
+        for (which, &damage) in (0..).zip(damages) {
+            let to = |point: &&Point| point.rank == (point.nth + which) % (world * stride);
+            for point in points.iter().filter(to) {
+                rounds += 1;
+                let mut next = seat.damage.lock().unwrap_or_else(PoisonError::into_inner);
+                *next = (damage, rounds as u64);
+                drop(next);
+                lives.fail(std::slice::from_ref(point));
+            }
+        }
+        lives.end();
+        rounds
     })
 }
 
@@ -100,15 +135,16 @@ fn in_a_world<T: Send>(
         .map(|&seat| watched(machine.api().expect("its table"), seat))
         .map(|api| Driver::from_api(api).expect("a driver"))
         .collect();
-    let members = ThreadBootstrap::world(world).into_iter();
-    let members = members
-        .zip(&ledgers)
-        .map(|(member, ledger)| Arc::new(Adversary::new(member, ledger)) as Arc<dyn Bootstrap>);
+    let members = ThreadBootstrap::world(world).into_iter().zip(&ledgers);
+    let members = members.map(|(member, ledger)| Adversary::new(member, ledger));
+    let (damages, members): (Vec<_>, Vec<_>) = members
+        .map(|member| (member.damage(), Arc::new(member) as Arc<dyn Bootstrap>))
+        .unzip();
     let meetings: Vec<_> = ThreadBootstrap::world(world)
         .into_iter()
         .map(|member| Mutex::new(Some(member)))
         .collect();
-    let results = on_drivers(&drivers, members.collect(), PATIENCE, |member| {
+    let results = on_drivers(&drivers, members, PATIENCE, |member| {
         let rank = member.rank() as usize;
         let mut meeting = meetings[rank]
             .lock()
@@ -119,6 +155,7 @@ fn in_a_world<T: Send>(
             meeting: Arc::new(meeting.take().expect("one rank each")),
             ledger: ledgers[rank],
             faults: AtomicUsize::default(),
+            damage: Arc::clone(&damages[rank]),
         };
         body(&seat, &machine, &ledgers)
     });

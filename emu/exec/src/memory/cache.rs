@@ -33,7 +33,7 @@ impl RegionCache {
         size: u64,
         write: bool,
     ) -> Result<Region, MemoryFault> {
-        let fits = |region: &Region| region.holds(addr, size) && (region.writable() || !write);
+        let fits = |region: &Region| region.holds(addr, size) && region.serves(write);
         if let Some(region) = self.regions.iter().flatten().find(|region| fits(region)) {
             return Ok(*region);
         }

@@ -33,6 +33,7 @@ pub struct Region {
     pub(super) len: u64,
     pub(super) host: *mut u8,
     pub(super) writable: bool,
+    pub(super) readable: bool,
 }
 
 // SAFETY: a region is a description; every access through it goes through the memory module, under the promise made
@@ -54,6 +55,15 @@ impl Region {
             len: len.min(u64::MAX - base),
             host,
             writable,
+            readable: true,
+        }
+    }
+
+    /// The same for stores and read-modify-writes: a load is to ask for another.
+    pub fn for_stores_alone(self) -> Self {
+        Self {
+            readable: false,
+            ..self
         }
     }
 
@@ -75,6 +85,11 @@ impl Region {
     /// Whether the executing device may write to it.
     pub fn writable(&self) -> bool {
         self.writable
+    }
+
+    /// Whether accesses that store, or those that do not, may go by it.
+    pub(super) fn serves(&self, write: bool) -> bool {
+        if write { self.writable } else { self.readable }
     }
 
     /// Whether `size` bytes at `addr` lie in it.

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use slabfence::group::{Rank, UnixBootstrap};
 use slabfence_emu::{Live, Machine};
 use slabfence_tests::drivers::posing;
-use slabfence_tests::processes::memory_of;
+use slabfence_tests::processes::{TOGETHER, memory_of};
 
 use part::Part;
 
@@ -37,6 +37,11 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let part = Part::read(std::env::args().skip(1))?;
+    let apart = ["apart", "subgroups"].contains(&part.name.as_str());
+    // While there is one thread.
+    if apart && !stand::in_a_network_of_its_own()? {
+        println!("{TOGETHER}");
+    }
     let mut profile = posing(part.driver);
     if part.makes_many_pools() {
         profile.granularity = 1 << 16;
@@ -44,11 +49,6 @@ fn main() -> Outcome {
     let machine = Machine::seeing(profile, &part.devices())?;
     if part.name == "never" {
         stand::until_told()?;
-    }
-    let apart = ["apart", "subgroups"].contains(&part.name.as_str());
-    if apart && !stand::in_a_network_of_its_own()? {
-        println!("not permitted");
-        return Ok(());
     }
     if part.name == "narrow-hub" && part.is_victim() {
         stand::with_few_files(part.step as usize)?;

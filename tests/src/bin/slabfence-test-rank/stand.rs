@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getgid, getrlimit, getuid, setrlimit};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use slabfence::group::{Bootstrap, BootstrapError};
 use slabfence_tests::processes::READY;
@@ -52,14 +52,25 @@ pub fn with_all_files() -> io::Result<()> {
     Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
-/// Leaves the network namespace of the test for one in which nobody else is, as a container's. `false`: not permitted.
+/// Leaves the network namespace of the test for one in which nobody else is, as a container's; who has no right to it, in a
+/// user namespace of its own in which it is the same user. `false`: neither is permitted. Called by a process of one thread.
 #[allow(unsafe_code, reason = "the call is unsafe for other namespaces")]
 pub fn in_a_network_of_its_own() -> io::Result<bool> {
     let before = std::fs::read_link("/proc/self/ns/net")?;
     // SAFETY: what is unsafe is to leave the table of descriptors, which this does not.
-    let left = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
-    match left {
-        Err(Errno::PERM) => return Ok(false),
+    let leave = |what| unsafe { unshare_unsafe(what) };
+    match leave(UnshareFlags::NEWNET) {
+        Err(Errno::PERM) => {
+            let (user, group) = (getuid().as_raw(), getgid().as_raw());
+            match leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNET) {
+                // A limit of zero is how hosts forbid it; others need a right for it.
+                Err(Errno::PERM | Errno::NOSPC | Errno::ACCESS) => return Ok(false),
+                other => other?,
+            }
+            std::fs::write("/proc/self/setgroups", "deny")?;
+            std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+            std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+        }
         other => other?,
     }
     match std::fs::read_link("/proc/self/ns/net")? == before {

@@ -1,8 +1,8 @@
 //! Processes of another user.
 
-use std::fs::{Permissions, set_permissions};
+use std::fs::{Permissions, metadata, set_permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Barrier;
 
 use super::super::frame::Frame;
@@ -19,6 +19,10 @@ fn another_user_cannot_reach_the_socket_and_is_refused_where_it_can() {
     on_ranks(2, |rank| {
         if rank == 1 {
             drop(knock(&folder));
+            // What keeps others out, also where none can be tried.
+            let file = metadata(folder.socket()).unwrap();
+            let here = rustix::process::geteuid().as_raw();
+            assert_eq!((file.mode() & 0o777, file.uid()), (0o600, here));
             let address = folder.place().address().unwrap();
             let stranger = as_another_user(|| socket::connect(&address).unwrap_err().kind());
             assert!(stranger.is_none_or(|kind| kind == ErrorKind::PermissionDenied));
@@ -37,7 +41,6 @@ fn another_user_cannot_reach_the_socket_and_is_refused_where_it_can() {
                 assert_eq!(answer(&stranger), None);
                 said
             });
-            let here = rustix::process::geteuid().as_raw();
             let why = format!("it is of user {NOBODY}, and this process of user {here}");
             assert!(said.is_none_or(|said| said == Some(Frame::Refused { why })));
             // A rank of another user does not take this hub for its own either.

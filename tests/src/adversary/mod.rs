@@ -1,5 +1,7 @@
 //! A bootstrap that fails in every way in which one can.
 
+mod damage;
+
 use std::fmt;
 use std::mem;
 use std::panic;
@@ -12,6 +14,8 @@ use slabfence::group::{Bootstrap, BootstrapError, ThreadBootstrap};
 
 use crate::injection::{EXCHANGE, Ledger, When};
 
+pub use damage::Damage;
+
 /// How late a late exchange is.
 const LATE: Duration = Duration::from_millis(20);
 
@@ -21,6 +25,7 @@ pub struct Adversary {
     rank: usize,
     ledger: &'static Ledger,
     last: Mutex<Vec<Vec<u8>>>,
+    damage: Arc<Mutex<(Damage, u64)>>,
 }
 
 impl fmt::Debug for Adversary {
@@ -38,13 +43,18 @@ impl Adversary {
 
     /// One of any kind before that of this rank.
     pub fn before(inner: Arc<dyn Bootstrap>, rank: usize, ledger: &'static Ledger) -> Self {
-        let last = Mutex::default();
         Self {
             inner,
             rank,
             ledger,
-            last,
+            last: Mutex::default(),
+            damage: Arc::new(Mutex::new((Damage::LastBit, 0))),
         }
+    }
+
+    /// What is done where the ledger has an exchange garbled, and the seed of what is drawn for it.
+    pub fn damage(&self) -> Arc<Mutex<(Damage, u64)>> {
+        Arc::clone(&self.damage)
     }
 }
 
@@ -69,8 +79,9 @@ impl Bootstrap for Adversary {
             Some(When::After) => return lost(),
             Some(When::Truncated) => theirs.truncate(theirs.len() / 2),
             Some(When::Garbled) => {
-                let at = theirs.len() - 1;
-                theirs[at] ^= 1;
+                let damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+                let (damage, seed) = *damage;
+                damage.apply(&mut parts, self.rank, seed);
             }
             Some(When::Repeated) => parts = before,
             // Of two others, if there are two.
