@@ -62,12 +62,10 @@ fn different_operations_at_the_same_epoch_are_diagnosed_on_both_ranks() {
         assert_eq!((fault.rank, fault.epoch), (Rank(member.rank()), 3));
         assert_eq!(fault.operation, Some(OperationKind::AllGatherHeads));
         assert_eq!(fault.channel, "decode");
-        // Who notices first says so; the other may learn of it from the first.
-        let cause = fault.cause.unwrap();
-        assert!(
-            matches!(cause, Cause::TagMismatch | Cause::PeerFailed),
-            "{fault}"
-        );
+        // Who notices first says so; the other may learn of it from the first, in a wait or, where some of its warps have
+        // yet to begin, from the poison that they find.
+        let causes = [Cause::TagMismatch, Cause::PeerFailed, Cause::Skipped];
+        assert!(causes.contains(&fault.cause.unwrap()), "{fault}");
         let Err(Error::Fault(report)) = gather.enqueue(&channel, &stream) else {
             panic!("a poisoned channel accepted an operation");
         };
