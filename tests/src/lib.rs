@@ -14,6 +14,7 @@ pub mod graphs;
 pub mod held;
 pub mod injection;
 pub mod late;
+pub mod lossy;
 pub mod mutants;
 pub mod probe;
 pub mod processes;
