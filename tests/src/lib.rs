@@ -12,6 +12,7 @@ pub mod exchange;
 pub mod exhaust;
 pub mod graphs;
 pub mod held;
+pub mod host;
 pub mod injection;
 pub mod late;
 pub mod lossy;

@@ -3,21 +3,13 @@
 use std::time::{Duration, Instant};
 
 use slabfence::Error;
-use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::group::{Rank, ThreadBootstrap};
 use slabfence_emu::Live;
-use slabfence_tests::late::FAIL;
+use slabfence_tests::host::contract;
 use slabfence_tests::lossy::lossy;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_members};
-
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
 
 /// Runs two ranks of which rank 1 loses what it is told in this step, as often as it takes part in it.
 fn losing<T: Send>(
