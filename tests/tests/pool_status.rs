@@ -12,19 +12,13 @@ use slabfence::layout::{LocalBlock, Transport};
 use slabfence::sys::{CUresult, CUstream};
 use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
+use slabfence_tests::host::contract;
 use slabfence_tests::late::FAIL;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_members, on_ranks};
 
 /// A loaded host answers late.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
 
 fn status(pool: &Pool) -> PoolStatus {
     let status = pool.status_within(PATIENCE).unwrap();

@@ -201,7 +201,7 @@ pub fn run(
         time += 10;
         match step {
             Step::Fault(fault) => {
-                let finding = checker.fault(grid.op, &fault, |_| None);
+                let finding = checker.fault(grid.op, &fault, None, || None);
                 break End::Fault(fault, finding.map(Box::new));
             }
             // A poll may take several steps.
