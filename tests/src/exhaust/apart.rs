@@ -12,7 +12,7 @@ use slabfence::group::{Bootstrap, Group, Rank};
 use slabfence_emu::Machine;
 
 use super::lives::Lives;
-use super::{Injected, Seat, contract};
+use super::{Injected, Seat, World};
 use crate::adversary::Adversary;
 use crate::injection::{Ledger, Point, watched};
 use crate::processes::memory_of;
@@ -84,7 +84,7 @@ pub fn every_call_apart<S: Send>(
     };
     let seat = Seat {
         member: &member,
-        contract: contract(world),
+        contract: World::pushing(world, 0).contract(),
         meeting: Arc::clone(&place.meeting),
         ledger,
         faults: AtomicUsize::default(),

@@ -6,6 +6,7 @@ mod round;
 mod together;
 
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::Stream;
 use slabfence::group::Bootstrap;
+use slabfence::layout::Transport;
 
 use crate::injection::{EXCHANGE, Ledger, Point};
 use crate::ranks::{Gather, Member};
@@ -26,13 +28,48 @@ const TRIES: usize = 8;
 /// Longer than any round may take.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// A small contract, whose waits end soon.
-pub fn contract(world: u32) -> Contract {
-    Contract {
-        fail: Duration::from_millis(500),
-        max_channels: 2,
-        max_grid: 4,
-        ..Contract::new(2 * world, 16, 16, 2)
+/// The ranks that live through something, and what they fail.
+#[derive(Debug, Clone, Copy)]
+pub struct World {
+    /// How many they are.
+    pub ranks: u32,
+    /// The first of their seats, which nobody else has meanwhile.
+    pub first_seat: usize,
+    /// How their pools reach one another.
+    pub transport: Transport,
+    /// Of the driver's calls each so many-th point is tried; of the exchanges every one.
+    pub stride: usize,
+}
+
+impl World {
+    /// Ranks that push, and fail everything.
+    pub fn pushing(ranks: u32, first_seat: usize) -> Self {
+        Self {
+            ranks,
+            first_seat,
+            transport: Transport::Push,
+            stride: 1,
+        }
+    }
+
+    /// Ranks that pull, and fail everything.
+    pub fn pulling(ranks: u32, first_seat: usize) -> Self {
+        let transport = Transport::Pull;
+        Self {
+            transport,
+            ..Self::pushing(ranks, first_seat)
+        }
+    }
+
+    /// A small contract, whose waits end soon.
+    fn contract(self) -> Contract {
+        Contract {
+            fail: Duration::from_millis(500),
+            max_channels: 2,
+            max_grid: 4,
+            transport: self.transport,
+            ..Contract::new(2 * self.ranks, 16, 16, 2)
+        }
     }
 }
 
@@ -71,6 +108,26 @@ impl Injected {
             calls: points.len() - exchanges,
             exchanges,
         }
+    }
+
+    /// Says how many there were, also of a test that passes: not by the macros, whose output the test harness keeps.
+    ///
+    /// # Panics
+    ///
+    /// When they are fewer than they were when the test was written, of calls and of exchanges.
+    pub fn tell(self, what: &str, world: World, calls: usize, exchanges: usize) {
+        let World {
+            ranks, transport, ..
+        } = world;
+        let said = format!(
+            "injected: {what}, {ranks} ranks, {transport:?}: {} calls, {} exchanges\n",
+            self.calls, self.exchanges
+        );
+        io::stderr().write_all(said.as_bytes()).expect("stderr");
+        assert!(
+            self.calls >= calls && self.exchanges >= exchanges,
+            "{said}, and not {calls} and {exchanges}"
+        );
     }
 }
 

@@ -13,9 +13,9 @@ use slabfence::sys::{Api, CUresult, SYMBOLS};
 
 pub use effect::{EXCHANGE, Effect, When};
 
-/// Ranks of one process whose calls are watched at the same time: those of a test with two and of one with three, or of
-/// three with two.
-pub const SEATS: usize = 6;
+/// Ranks of one process whose calls are watched at the same time: those of a test with two, of one with three and of another with
+/// two.
+pub const SEATS: usize = 7;
 
 /// One call of one rank that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -274,6 +274,7 @@ pub fn watched(mut api: Api, seat: usize) -> Api {
         3 => watch::<3>(&mut api),
         4 => watch::<4>(&mut api),
         5 => watch::<5>(&mut api),
+        6 => watch::<6>(&mut api),
         _ => panic!("there are {SEATS} seats"),
     }
     api
