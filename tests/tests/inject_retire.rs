@@ -13,17 +13,14 @@ fn make(seat: &Seat<'_>) -> Pool {
     pool
 }
 
-/// Whether a call belongs to the drain, in front of all that a retirement does.
-fn of_the_drain(point: Point) -> bool {
-    point.entry == "cuCtxSynchronize"
-        || point.nth == 0 && ["cuCtxGetCurrent", "cuCtxPushCurrent"].contains(&point.entry)
-}
-
 fn retire(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
     let done = seat.step("retire", || pool.retire(&["a"]));
     if !seat.settle(point, &done) && !seat.settle(point, &pool.retire(&["a"])) {
         // Half-way: whoever does not know how it ended can only close, and the others with it.
-        assert!(!point.is_some_and(of_the_drain), "{done:?}");
+        assert!(
+            !point.is_some_and(|point| point.is_of_the_drain()),
+            "{done:?}"
+        );
         seat.close(point, pool);
         *pool = make(seat);
     }

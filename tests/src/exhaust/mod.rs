@@ -20,7 +20,7 @@ use crate::injection::{EXCHANGE, Ledger, Point};
 use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, every_call_apart};
-pub use round::{close, create, create_and_close};
+pub use round::{abandon, close, create, create_and_close};
 pub use together::{every_call, pairs_of_calls};
 
 /// How often ranks try what has failed.

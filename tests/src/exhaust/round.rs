@@ -1,9 +1,9 @@
 //! Rounds that create a pool, and close it.
 
-use slabfence::channel::{Pool, Ticket};
+use slabfence::channel::{Abandoned, Pool, Ticket};
 use slabfence::{Error, Result};
 
-use super::Seat;
+use super::{Seat, TRIES};
 use crate::injection::{EXCHANGE, Point};
 
 /// What a rank has after a creation.
@@ -131,4 +131,31 @@ pub fn close(seat: &Seat<'_>, point: Option<Point>) {
     if !seat.settle(point, &closed) {
         seat.close(point, &pool);
     }
+}
+
+/// Creates and uses a pool, and abandons it in a step of this name, again where the first attempt fails: alone, so what fails on
+/// a rank is told there and nowhere else. The ranks are processes, which keep nothing.
+///
+/// # Panics
+///
+/// When that does not succeed.
+pub fn abandon(seat: &Seat<'_>, point: Option<Point>) {
+    let pool = seat.member.pool(&seat.contract).expect("a pool");
+    pool.prepare(&["decode"]).expect("a channel");
+    seat.operate(&pool, "decode");
+    // None runs any more that could write to this rank.
+    seat.meet("");
+    let mut left = seat.step("abandon", || pool.abandon());
+    let mine = point.is_some_and(|point| point.rank == seat.member.rank());
+    assert!(mine || left.is_ok(), "{left:?} for {point:?}");
+    for _ in 0..TRIES {
+        match left {
+            Ok(Abandoned { kept }) => {
+                assert_eq!(kept, 0);
+                return;
+            }
+            Err(_) => left = pool.abandon(),
+        }
+    }
+    panic!("{left:?}");
 }

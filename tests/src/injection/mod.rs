@@ -58,6 +58,12 @@ impl Point {
         format!("{} {step} {} {} {when}", self.rank, self.entry, self.nth)
     }
 
+    /// Whether the call belongs to a drain, in front of all that a step of a pool does.
+    pub fn is_of_the_drain(&self) -> bool {
+        self.entry == "cuCtxSynchronize"
+            || self.nth == 0 && ["cuCtxGetCurrent", "cuCtxPushCurrent"].contains(&self.entry)
+    }
+
     /// What [`write`](Self::write) has written.
     pub fn read(words: &str, steps: &[&'static str]) -> Option<Self> {
         let words: Vec<&str> = words.split(' ').collect();
