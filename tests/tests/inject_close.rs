@@ -3,7 +3,7 @@
 use slabfence_tests::exhaust::{World, close, every_call};
 
 fn every_point_of_a_close(world: World, calls: usize, exchanges: usize) {
-    let injected = every_call(world, |_| (), |seat, (), point| close(seat, point));
+    let injected = every_call(world, |_| None, close);
     injected.tell("close", world, calls, exchanges);
 }
 

@@ -11,7 +11,7 @@ fn two_faults_in_a_creation_leave_nothing_that_cannot_be_given_back() {
 
 #[test]
 fn two_faults_in_a_close_leave_a_pool_that_closes() {
-    let (pairs, both) = pairs_of_calls(2, 3, |_| (), |seat, (), point| close(seat, point));
+    let (pairs, both) = pairs_of_calls(2, 3, |_| None, close);
     println!("close by 2 ranks: {pairs} pairs, both calls failed in {both}");
     assert!(pairs > 50 && 2 * both > pairs, "{both} of {pairs}");
 }

@@ -118,12 +118,14 @@ pub fn create_and_close(seat: &Seat<'_>, point: Option<Point>) {
     }
 }
 
-/// Creates and uses a pool, and closes it in a step of this name, again where the first attempt fails.
+/// Creates and uses a pool, and closes it in a step of this name, again where the first attempt fails. The pool is kept until the
+/// next one is made: its drop would give back what its close has left.
 ///
 /// # Panics
 ///
 /// When that does not succeed.
-pub fn close(seat: &Seat<'_>, point: Option<Point>) {
+pub fn close(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
+    *kept = None;
     let pool = seat.member.pool(&seat.contract).expect("a pool");
     pool.prepare(&["decode"]).expect("a channel");
     seat.operate(&pool, "decode");
@@ -131,15 +133,17 @@ pub fn close(seat: &Seat<'_>, point: Option<Point>) {
     if !seat.settle(point, &closed) {
         seat.close(point, &pool);
     }
+    *kept = Some(pool);
 }
 
 /// Creates and uses a pool, and abandons it in a step of this name, again where the first attempt fails: alone, so what fails on
-/// a rank is told there and nowhere else. The ranks are processes, which keep nothing.
+/// a rank is told there and nowhere else. The ranks are processes, which keep no memory; the pool is kept as by [`close`].
 ///
 /// # Panics
 ///
 /// When that does not succeed.
-pub fn abandon(seat: &Seat<'_>, point: Option<Point>) {
+pub fn abandon(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
+    *kept = None;
     let pool = seat.member.pool(&seat.contract).expect("a pool");
     pool.prepare(&["decode"]).expect("a channel");
     seat.operate(&pool, "decode");
@@ -150,8 +154,9 @@ pub fn abandon(seat: &Seat<'_>, point: Option<Point>) {
     assert!(mine || left.is_ok(), "{left:?} for {point:?}");
     for _ in 0..TRIES {
         match left {
-            Ok(Abandoned { kept }) => {
-                assert_eq!(kept, 0);
+            Ok(left) => {
+                assert_eq!(left, Abandoned { kept: 0 });
+                *kept = Some(pool);
                 return;
             }
             Err(_) => left = pool.abandon(),

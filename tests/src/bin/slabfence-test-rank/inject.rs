@@ -39,13 +39,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         meeting: Arc::new(meeting),
     };
     let injected = match part.name.as_str() {
-        "inject-abandon" => every_call_apart(
-            &place,
-            &["abandon"],
-            |_| true,
-            |_| (),
-            |seat, (), point| abandon(seat, point),
-        ),
+        "inject-abandon" => every_call_apart(&place, &["abandon"], |_| true, |_| None, abandon),
         _ => every_call_apart(
             &place,
             &["create", "close"],
