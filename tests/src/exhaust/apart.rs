@@ -85,6 +85,7 @@ pub fn every_call_apart<S: Send>(
     let seat = Seat {
         member: &member,
         contract: World::pushing(world, 0).contract(),
+        keeps: false,
         meeting: Arc::clone(&place.meeting),
         ledger,
         faults: AtomicUsize::default(),

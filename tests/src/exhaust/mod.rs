@@ -39,6 +39,8 @@ pub struct World {
     pub transport: Transport,
     /// Of the driver's calls each so many-th point is tried; of the exchanges every one.
     pub stride: usize,
+    /// Whether a round keeps something for good, the same each time.
+    pub keeps: bool,
 }
 
 impl World {
@@ -49,6 +51,7 @@ impl World {
             first_seat,
             transport: Transport::Push,
             stride: 1,
+            keeps: false,
         }
     }
 
@@ -79,6 +82,8 @@ pub struct Seat<'a> {
     pub member: &'a Member,
     /// Its contract.
     pub contract: Contract,
+    /// Whether a round keeps something for good, the same each time.
+    pub keeps: bool,
     meeting: Arc<dyn Bootstrap>,
     ledger: &'static Ledger,
     /// How many calls fail in the round.
@@ -100,6 +105,16 @@ pub struct Injected {
     pub exchanges: usize,
 }
 
+/// Says a line, also of a test that passes: not by the macros, whose output the test harness keeps.
+///
+/// # Panics
+///
+/// When nobody listens.
+pub fn say(line: &str) {
+    let said = format!("injected: {line}\n");
+    io::stderr().write_all(said.as_bytes()).expect("stderr");
+}
+
 impl Injected {
     fn of(points: &[Point]) -> Self {
         let exchanges = points.iter().filter(|point| point.entry == EXCHANGE);
@@ -110,7 +125,7 @@ impl Injected {
         }
     }
 
-    /// Says how many there were, also of a test that passes: not by the macros, whose output the test harness keeps.
+    /// Says how many there were.
     ///
     /// # Panics
     ///
@@ -120,10 +135,10 @@ impl Injected {
             ranks, transport, ..
         } = world;
         let said = format!(
-            "injected: {what}, {ranks} ranks, {transport:?}: {} calls, {} exchanges\n",
+            "{what}, {ranks} ranks, {transport:?}: {} calls, {} exchanges",
             self.calls, self.exchanges
         );
-        io::stderr().write_all(said.as_bytes()).expect("stderr");
+        say(&said);
         assert!(
             self.calls >= calls && self.exchanges >= exchanges,
             "{said}, and not {calls} and {exchanges}"

@@ -118,6 +118,7 @@ fn in_a_world<T: Send>(
         let seat = Seat {
             member,
             contract: world.contract(),
+            keeps: world.keeps,
             meeting: Arc::new(meeting.take().expect("one rank each")),
             ledger: ledgers[rank],
             faults: AtomicUsize::default(),
