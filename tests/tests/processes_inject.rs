@@ -51,12 +51,22 @@ fn injected(scenario: &str, calls: usize, exchanges: usize) {
         calls: tried,
         exchanges: met,
     };
-    injected.tell(scenario, World::pushing(2, 0), calls, exchanges);
+    let world = match scenario.ends_with(":pull") {
+        true => World::pulling(2, 0),
+        false => World::pushing(2, 0),
+    };
+    injected.tell(scenario, world, calls, exchanges);
 }
 
 #[test]
 fn what_fails_anywhere_between_processes_is_made_good_by_the_next_attempt() {
     injected("inject", 174, 450);
+}
+
+/// The exchanges are those of ranks that push.
+#[test]
+fn what_the_driver_fails_anywhere_between_processes_that_pull_is_made_good_by_the_next_attempt() {
+    injected("inject:pull", 174, 0);
 }
 
 #[test]

@@ -34,7 +34,10 @@ pub fn every_call<S: Send>(
         let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
         let (mut points, mut calls) = (lives.points(ledgers), 0..);
         points.retain(|point| {
-            point.entry == EXCHANGE || calls.next().is_some_and(|n: usize| n % world.stride == 0)
+            point.entry == EXCHANGE
+                || calls
+                    .next()
+                    .is_some_and(|n: usize| n.is_multiple_of(world.stride))
         });
         for point in &points {
             lives.fail(std::slice::from_ref(point));

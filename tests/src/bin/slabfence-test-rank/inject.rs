@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use slabfence::group::{Rank, UnixBootstrap};
+use slabfence::layout::Transport;
 use slabfence_emu::Machine;
 use slabfence_tests::exhaust::{Place, abandon, create_and_close, every_call_apart};
 use slabfence_tests::injection::EXCHANGE;
@@ -35,6 +36,10 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         machine,
         rank: part.rank,
         world: part.world,
+        transport: match part.pull {
+            true => Transport::Pull,
+            false => Transport::Push,
+        },
         bootstrap: Arc::new(bootstrap),
         meeting: Arc::new(meeting),
     };
@@ -43,7 +48,8 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         _ => every_call_apart(
             &place,
             &["create", "close"],
-            |point| ENTRIES.contains(&point.entry),
+            // Ranks that pull have no exchange of their own.
+            |point| ENTRIES.contains(&point.entry) && (point.entry != EXCHANGE || !part.pull),
             |_| (),
             |seat, (), point| create_and_close(seat, point),
         ),
