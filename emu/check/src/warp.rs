@@ -38,6 +38,8 @@ pub(crate) struct Warp {
     pub(crate) view: Arc<Clock>,
     /// Lanes that have not ended.
     pub(crate) live: u32,
+    /// Lanes that have. They meet nobody any more, so what they did since they last met is in no later barrier.
+    pub(crate) ended: u32,
     pub(crate) threads: Option<Box<[Thread; 32]>>,
     sites: Vec<(u32, u32)>,
     /// Whether it saw a poison word set: then its waits may end without what they waited for.
@@ -92,6 +94,7 @@ impl Warp {
             view: Arc::clone(&begin),
             begin,
             live,
+            ended: 0,
             threads: None,
             sites: Vec::new(),
             poisoned: false,

@@ -1,6 +1,7 @@
 //! The detector on small kernels that a small machine runs under seeds.
 
 mod documentation;
+mod lanes;
 mod memory;
 mod mutants;
 mod ordering;
