@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slabfence_emu_exec::{Access, CtaBarrier, Fence, Hook, Order, Site, Space};
+use slabfence_emu_exec::{Access, AccessKind, CtaBarrier, Fence, Hook, Order, Site, Space};
 
 use crate::{
     Checker,
@@ -31,6 +31,9 @@ impl Hook for Checker {
             return;
         };
         let site = warp.site(&mut self.registry, at.pc);
+        if access.kind == AccessKind::Store && access.scope.is_none() {
+            warp.stores(at.pc, access.lanes);
+        }
         let mut scene = Scene {
             options: &self.options,
             registry: &mut self.registry,

@@ -41,9 +41,20 @@ pub(crate) struct Warp {
     /// Lanes that have. They meet nobody any more, so what they did since they last met is in no later barrier.
     pub(crate) ended: u32,
     pub(crate) threads: Option<Box<[Thread; 32]>>,
-    sites: Vec<(u32, u32)>,
+    sites: Vec<Executed>,
     /// Whether it saw a poison word set: then its waits may end without what they waited for.
     pub(crate) poisoned: bool,
+}
+
+/// An instruction that a warp has executed.
+#[derive(Clone, Copy, Debug)]
+struct Executed {
+    pc: u32,
+    /// The registry's index.
+    site: u32,
+    /// The time at which these lanes stored by it.
+    time: u32,
+    lanes: u32,
 }
 
 /// What one lane has beyond its warp.
@@ -110,12 +121,35 @@ impl Warp {
 
     /// The registry's index of one of its instructions.
     pub(crate) fn site(&mut self, registry: &mut Registry, pc: u32) -> u32 {
-        if let Some(&(_, site)) = self.sites.iter().find(|entry| entry.0 == pc) {
-            return site;
+        if let Some(known) = self.sites.iter().find(|known| known.pc == pc) {
+            return known.site;
         }
         let site = registry.site(self.occupant, pc);
-        self.sites.push((pc, site));
+        let (time, lanes) = (0, 0);
+        self.sites.push(Executed {
+            pc,
+            site,
+            time,
+            lanes,
+        });
         site
+    }
+
+    /// Lanes store by an instruction. Time passes if one of them does so again, so that the two executions differ; lanes
+    /// that come to it one after another execute it once.
+    pub(crate) fn stores(&mut self, pc: u32, lanes: u32) {
+        let now = self.time;
+        let Some(known) = self.sites.iter_mut().find(|known| known.pc == pc) else {
+            return;
+        };
+        if known.time != now {
+            (known.time, known.lanes) = (now, lanes);
+        } else if known.lanes & lanes == 0 {
+            known.lanes |= lanes;
+        } else {
+            self.time += 1;
+            (known.time, known.lanes) = (self.time, lanes);
+        }
     }
 
     /// Whether all 32 lanes are there and know the same.

@@ -1,4 +1,4 @@
-//! Lanes of one warp: those that end before the others meet.
+//! Lanes of one warp: those that end before the others meet, and those that store in turn.
 
 use crate::support::{
     A, B, check, filled, kernel, launch,
@@ -63,4 +63,38 @@ fn what_a_lane_did_that_returned_before_the_barrier_is_not_published_by_those_wh
         let outcome = beside_a_reader(64, &whole, seed);
         assert_eq!(outcome.rules(), [Rule::Race], "{}", outcome.text());
     }
+}
+
+/// The rules that a body of one warp breaks.
+fn rules(body: &str) -> Vec<Rule> {
+    let kernel = kernel(0, &format!("mov.u64 %d1, {A}; {body} ret;"));
+    check(
+        &regions(),
+        &[Stream::grids(0, [launch(&kernel, 1, 32, &[])])],
+        1,
+    )
+    .rules()
+}
+
+#[test]
+fn a_word_that_another_lane_stored_an_iteration_before_is_found() {
+    // In iteration n lane l stores word l + n.
+    let turns = |between: &str| {
+        format!(
+            "mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, %d3; mov.u32 %r5, 0;
+             L: st.global.u32 [%d4], %r1; {between} add.u64 %d4, %d4, 4; add.u32 %r5, %r5, 1;
+             setp.lt.u32 %p1, %r5, 3; @%p1 bra L;"
+        )
+    };
+    assert_eq!(rules(&turns("")), [Rule::MissingSyncwarp]);
+    assert_eq!(rules(&turns("bar.warp.sync -1;")), []);
+    // Lanes of one execution are taken to store the same, also where they come to it one after another.
+    assert_eq!(rules("st.global.u32 [%d1], 7;"), []);
+    let apart = "setp.lt.u32 %p1, %r1, 16; @%p1 bra S; add.u32 %r6, %r1, 1; add.u32 %r6, %r6, 1;
+                 S: st.global.u32 [%d1], 7;";
+    assert_eq!(rules(apart), []);
+    // A lane may store to its own words again.
+    let own = "mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, %d3; mov.u32 %r5, 0;
+               L: st.global.u32 [%d4], %r5; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 3; @%p1 bra L;";
+    assert_eq!(rules(own), []);
 }
