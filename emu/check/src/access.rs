@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slabfence_emu_exec::{Access, AccessKind, Order, Scope};
+use slabfence_emu_exec::{Access, AccessKind, Operation as Atomic, Order, Scope};
 
 use crate::{
     Options, Region, RegionKind, Rule, Writers, binding,
@@ -48,8 +48,18 @@ impl Target<'_> {
 }
 
 impl Scene<'_> {
-    pub(crate) fn stores(&self) -> bool {
-        self.access.kind != AccessKind::Load
+    /// Whether a lane stores. Of `cas` those do that find what they expect.
+    pub(crate) fn stores(&self, lane: usize) -> bool {
+        self.access.kind != AccessKind::Load && !self.fails(lane)
+    }
+
+    fn fails(&self, lane: usize) -> bool {
+        self.access.operation == Some(Atomic::Cas) && self.keeps(lane)
+    }
+
+    /// Whether a lane's read-modify-write leaves the value as it was.
+    pub(crate) fn keeps(&self, lane: usize) -> bool {
+        self.access.kept >> lane & 1 != 0
     }
 
     pub(crate) fn acquires(&self) -> Option<Scope> {
@@ -90,6 +100,7 @@ impl Scene<'_> {
             AccessKind::Load if self.access.nc => how.outside_the_model(),
             AccessKind::Load => how,
             AccessKind::Store => how.writing(),
+            AccessKind::ReadModifyWrite if self.fails(lane) => how.failed(),
             AccessKind::ReadModifyWrite => how.atomic(),
         };
         Stamp::new(self.warp.lane(lane), self.warp.time, self.site, how)
@@ -192,7 +203,7 @@ impl Scene<'_> {
 
     /// What one lane does.
     fn lane(&mut self, lane: usize, mut target: Target<'_>) {
-        let (bytes, stores) = (self.bytes(), self.stores());
+        let (bytes, stores) = (self.bytes(), self.stores(lane));
         let stamp = self.stamp(lane);
         if self.access.scope.is_some() {
             for element in 0..self.access.elements {

@@ -12,19 +12,22 @@ use crate::{
 /// Users of one value that are remembered.
 const USERS: usize = 1 << 14;
 
-/// What is wrong with a store (or read-modify-write) to a word: the rule and the other side.
+/// What is wrong with a store (or read-modify-write) to a word: the rule and the other side. `saw`: it read what it
+/// overwrites.
 pub(crate) fn overwritten(
     kind: RegionKind,
     word: &Word,
     by: &Visitor<'_>,
+    saw: bool,
 ) -> Vec<(Rule, Stamp, &'static str)> {
     let mut found = Vec::new();
     if !kind.is_signal() || kind == RegionKind::Poison {
         return found;
     }
     // Arrivals at a ticket are meant to come in any order.
-    let unordered =
-        |old: &Stamp| !(by.after(*old) || old.how().is_atomic() && by.stamp.how().is_atomic());
+    let ticket = kind == RegionKind::Ticket;
+    let arrive = |old: &Stamp| ticket && old.how().is_atomic() && by.stamp.how().is_atomic();
+    let unordered = |old: &Stamp| !(by.after(*old) || arrive(old));
     for user in word.users.iter().filter(|user| unordered(user)) {
         found.push((
             Rule::UnorderedOverwrite,
@@ -32,7 +35,7 @@ pub(crate) fn overwritten(
             "it used the value that is overwritten",
         ));
     }
-    if unordered(&word.write) {
+    if !saw && unordered(&word.write) {
         found.push((
             Rule::UnorderedOverwrite,
             word.write,

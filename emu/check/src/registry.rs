@@ -56,6 +56,11 @@ impl How {
         Self(self.0 | Self::WRITE | Self::ATOMIC)
     }
 
+    /// A `cas` that found another value than it expected, and stored nothing.
+    pub(crate) fn failed(self) -> Self {
+        Self(self.0 | Self::ATOMIC)
+    }
+
     pub(crate) fn is_nc(self) -> bool {
         self.0 & Self::NC != 0
     }
@@ -86,7 +91,8 @@ impl How {
             Some(Scope::Sys) => "strong .sys",
         };
         let verb = match (self.is_atomic(), self.0 & Self::WRITE != 0) {
-            (true, _) => "read-modify-write",
+            (true, true) => "read-modify-write",
+            (true, false) => "failed compare-and-swap",
             (false, true) => "store",
             (false, false) => "load",
         };

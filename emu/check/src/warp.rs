@@ -180,6 +180,13 @@ impl Warp {
         }
     }
 
+    /// A lane stores to a word: its last look at it was not the end of a wait.
+    pub(crate) fn forget_look(&mut self, lane: usize, address: u64) {
+        if let Some(all) = &mut self.threads {
+            all[lane].looks.retain(|look| look.address != address);
+        }
+    }
+
     /// A release of a lane now.
     pub(crate) fn head(&self, lane: usize, scope: Scope) -> Head {
         Head {

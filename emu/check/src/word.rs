@@ -33,6 +33,8 @@ pub(crate) struct Word {
     pub(crate) message: u32,
     /// Who stored the value; none: it was there before.
     pub(crate) write: Stamp,
+    /// Who last stored or modified the word, whether the value changed or not.
+    pub(crate) link: Stamp,
     /// Whether it was stored as one element of several.
     pub(crate) vector: bool,
     /// What the value's store published.
@@ -53,6 +55,7 @@ impl Word {
             size,
             message: 0,
             write: Stamp::NONE,
+            link: Stamp::NONE,
             vector: false,
             heads: Vec::new(),
             number: None,

@@ -1,5 +1,6 @@
 //! The detector on small kernels that a small machine runs under seeds.
 
+mod atomics;
 mod documentation;
 mod lanes;
 mod memory;
