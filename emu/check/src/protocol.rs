@@ -3,6 +3,7 @@
 
 use crate::{
     RegionKind, Rule,
+    map::Map,
     registry::Stamp,
     shadow::Visitor,
     warp::{Look, Warp},
@@ -91,6 +92,7 @@ pub(crate) fn looked(
     }
     Some(Look {
         address,
+        size: word.size,
         message: word.message,
         number: word.number,
         write: word.write,
@@ -107,6 +109,22 @@ pub(crate) fn remember(looks: &mut Vec<Look>, mut look: Look) {
             *old = look;
         }
         None => looks.push(look),
+    }
+}
+
+/// What the waits of a lane that ends, of an operation without a number, have ended on is used, if it is still there. With a
+/// number it was as soon as it was seen; without, only the end tells which look was the last.
+pub(crate) fn settle(warp: &Warp, lane: usize, map: &mut Map) {
+    for look in warp.looks(lane).iter().filter(|look| look.fresh) {
+        let Some(tract) = map.tract_at(look.address) else {
+            continue;
+        };
+        let offset = tract.offset(look.address);
+        if let Some(word) = tract.shadow.known_word(offset, look.size)
+            && (word.message, word.write) == (look.message, look.write)
+        {
+            uses(word, &Visitor::new(look.stamp, warp.view(lane)));
+        }
     }
 }
 

@@ -265,6 +265,13 @@ impl Shadow {
         (&mut words[at], mixed)
     }
 
+    /// The word of this size at an offset, if strong accesses used one.
+    pub(crate) fn known_word(&mut self, offset: u64, size: u32) -> Option<&mut Word> {
+        let words = self.words.get_mut(&(offset / QUAD))?;
+        let same = |word: &&mut Word| (word.offset, word.size) == (offset, size);
+        words.iter_mut().find(same)
+    }
+
     /// Weak stores cover a range: what strong ones published there is no more to be had.
     pub(crate) fn forget_words(&mut self, offset: u64, len: u64) {
         if self.words.is_empty() {

@@ -137,6 +137,9 @@ impl Hook for Checker {
             return;
         };
         for lane in lanes_of(lanes) {
+            if operation.number().is_none() {
+                protocol::settle(warp, lane, &mut self.map);
+            }
             let stale = protocol::confirm(warp, lane, operation.number());
             report_stale(stale, &self.map, &self.registry, &mut self.findings);
         }

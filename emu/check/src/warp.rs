@@ -75,6 +75,7 @@ pub(crate) struct Thread {
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) address: u64,
+    pub(crate) size: u32,
     pub(crate) message: u32,
     pub(crate) number: Option<u64>,
     pub(crate) write: Stamp,
@@ -172,7 +173,12 @@ impl Warp {
         &mut self.threads.get_or_insert_with(fresh)[lane]
     }
 
-    /// The looks of a lane, without making room for any.
+    /// The looks of a lane.
+    pub(crate) fn looks(&self, lane: usize) -> &[Look] {
+        self.threads.as_ref().map_or(&[], |all| &all[lane].looks)
+    }
+
+    /// Takes the looks of a lane, without making room for any.
     pub(crate) fn take_looks(&mut self, lane: usize) -> Vec<Look> {
         match &mut self.threads {
             Some(all) => std::mem::take(&mut all[lane].looks),

@@ -68,6 +68,20 @@ fn base(rank: u32) -> u64 {
 
 /// Two ranks run a body some times, each with an epoch, a flag and a row that the other stores to.
 fn exchange(body: &str, flag: u64, seed: u64) -> Outcome {
+    numbered(LOADED, body, flag, seed)
+}
+
+/// How an operation gets its number, and what it does last.
+type Source = [&'static str; 2];
+
+const LOADED: Source = [
+    "ld.relaxed.gpu.global.u64 %d20, [%d1];",
+    "add.u64 %d21, %d20, 1; st.relaxed.gpu.global.u64 [%d1], %d21;",
+];
+const ADDED: Source = ["atom.add.relaxed.gpu.global.u64 %d20, [%d1], 1;", ""];
+const PASSED: Source = ["ld.param.u64 %d20, [p3];", ""];
+
+fn numbered([take, last]: Source, body: &str, flag: u64, seed: u64) -> Outcome {
     let mut regions = Vec::new();
     for rank in 0..2 {
         let region = |offset, kind: RegionKind, writers| Region {
@@ -84,20 +98,16 @@ fn exchange(body: &str, flag: u64, seed: u64) -> Outcome {
     }
     let body = format!(
         "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2];
-         ld.relaxed.gpu.global.u64 %d20, [%d1];
-         {body}
-         add.u64 %d21, %d20, 1; st.relaxed.gpu.global.u64 [%d1], %d21; ret;"
+         {take} {body} {last} ret;"
     );
-    let kernel = kernel(3, &body);
+    let kernel = kernel(4, &body);
     let mut memory = memory(&regions);
     let streams = [0, 1].map(|rank| {
         memory.put(base(rank), 2);
         memory.put(base(rank) + FLAG, flag);
         let (own, peer) = (base(rank) + FLAG, base(1 - rank) + FLAG);
-        Stream::grids(
-            rank,
-            vec![launch(&kernel, 1, 1, &[base(rank), own, peer]); 4],
-        )
+        let grids = (2..6).map(|number| launch(&kernel, 1, 1, &[base(rank), own, peer, number]));
+        Stream::grids(rank, grids)
     });
     let options = Options {
         native_atomics: true,
@@ -167,4 +177,26 @@ fn a_wait_by_a_read_modify_write_is_a_wait() {
     let stale =
         SEEDS.filter(|&seed| exchange(&format!("{signal} {POLL}"), 2, seed).has(Rule::StaleAccept));
     assert!(stale.count() > 5);
+}
+
+#[test]
+fn a_frozen_flag_slot_is_found_however_an_operation_gets_its_number() {
+    let frozen = "st.release.sys.global.u64 [%d3], %d20;
+                  W: ld.acquire.sys.global.u64 %d10, [%d2]; setp.ne.u64 %p1, %d10, %d20; @%p1 bra W;";
+    let slot = "and.b64 %d12, %d20, 1; shl.b64 %d12, %d12, 4; add.u64 %d2, %d2, %d12; add.u64 %d3, %d3, %d12;";
+    let alternate = format!("{slot} {frozen}");
+    for source in [LOADED, ADDED, PASSED] {
+        let mut told = 0;
+        for seed in SEEDS {
+            let outcome = numbered(source, frozen, 0, seed);
+            let found = outcome.has(Rule::UnorderedOverwrite);
+            assert!(found || matches!(outcome.end, End::Stuck));
+            told += usize::from(found);
+            numbered(source, &alternate, 0, seed).clean();
+        }
+        assert!(told > 10, "{source:?}: {told}");
+        // What was there before is told where the operation has a number.
+        let stale = |seed| numbered(source, frozen, 2, seed).has(Rule::StaleAccept);
+        assert_eq!(SEEDS.into_iter().any(stale), source != PASSED);
+    }
 }
