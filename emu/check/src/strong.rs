@@ -180,8 +180,10 @@ impl Scene<'_> {
         };
         match kind {
             Some(RegionKind::Epoch) => {
+                let again = self.warp.epoch.replace(row[lane]);
                 if let Some(bound) = &mut self.operation.bound {
-                    bound.number.get_or_insert(row[lane]);
+                    bound.several |= again.is_some_and(|before| before != row[lane]);
+                    bound.first.get_or_insert(row[lane]);
                 }
             }
             Some(RegionKind::Poison) if row[lane] != 0 => self.warp.poisoned = true,

@@ -42,6 +42,8 @@ pub(crate) struct Warp {
     pub(crate) ended: u32,
     pub(crate) threads: Option<Box<[Thread; 32]>>,
     sites: Vec<Executed>,
+    /// The epoch that it read last.
+    pub(crate) epoch: Option<u64>,
     /// Whether it saw a poison word set: then its waits may end without what they waited for.
     pub(crate) poisoned: bool,
 }
@@ -109,6 +111,7 @@ impl Warp {
             ended: 0,
             threads: None,
             sites: Vec::new(),
+            epoch: None,
             poisoned: false,
         }
     }

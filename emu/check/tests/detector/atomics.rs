@@ -200,3 +200,22 @@ fn a_frozen_flag_slot_is_found_however_an_operation_gets_its_number() {
         assert_eq!(SEEDS.into_iter().any(stale), source != PASSED);
     }
 }
+
+#[test]
+fn a_launch_of_several_operations_is_not_held_to_the_number_of_the_first() {
+    // Three operations, in slots in turn.
+    let each = "and.b64 %d12, %d20, 1; shl.b64 %d12, %d12, 4; add.u64 %d13, %d2, %d12; add.u64 %d14, %d3, %d12;
+                st.release.sys.global.u64 [%d14], %d20;
+                W: ld.acquire.sys.global.u64 %d10, [%d13]; setp.ne.u64 %p1, %d10, %d20; @%p1 bra W;";
+    let [load, advance] = LOADED;
+    let three = format!(
+        "mov.u32 %r5, 0; N: {load} {each} {advance} add.u32 %r5, %r5, 1;
+         setp.lt.u32 %p2, %r5, 3; @%p2 bra N;"
+    );
+    for seed in SEEDS {
+        numbered(["", ""], &three, 0, seed).clean();
+    }
+    // One operation is held to its number.
+    let stale = |seed| numbered(LOADED, each, 2, seed).has(Rule::StaleAccept);
+    assert!(SEEDS.into_iter().any(stale));
+}
