@@ -344,7 +344,7 @@ fn bad_scenarios_are_refused_with_their_line() {
     refused(
         "check-s14",
         "owner = 0\n",
-        "owner = 0\ntag = \"flags\"\nwriter = 0\n",
+        "owner = 0\ntag = \"signals\"\nwriter = 0\n",
         "line 8: a `writer` goes with the tags `flag`, `packets` and `staging`",
     );
     refused(
@@ -353,6 +353,24 @@ fn bad_scenarios_are_refused_with_their_line() {
         "owner = 0\n[[buffer.part]]\nname = \"p\"\noffset = 4\nsize = 5\n",
         "line 10: 5 bytes from 4 on in a buffer of 8",
     );
+    let near = [
+        ("flags", "flag"),
+        ("Flag", "flag"),
+        ("epoc", "epoch"),
+        (" ticket", "ticket"),
+        ("packet", "packets"),
+        ("dat", "data"),
+    ];
+    for (number, (tag, kind)) in near.iter().enumerate() {
+        refused(
+            &format!("check-near-{number}"),
+            "owner = 0\n",
+            &format!("owner = 0\ntag = \"{tag}\"\n"),
+            &format!(
+                "line 7: the tag `{tag}` is nearly `{kind}`, whose rules do not hold for it; say `{kind}`, or name the memory by other words"
+            ),
+        );
+    }
     refused(
         "check-s8",
         "{ words = [7, 0] }",

@@ -39,8 +39,7 @@ pub struct Buffer {
     #[serde(default)]
     pub mapped: Vec<Spanned<u32>>,
     /// What it is for: a kind, or words that findings tell.
-    #[serde(default)]
-    pub tag: String,
+    pub tag: Option<Spanned<String>>,
     /// The slot that memory of a kind belongs to.
     pub slot: Option<Spanned<u32>>,
     /// Who alone may store to memory of a kind.
@@ -79,8 +78,7 @@ pub struct Part {
     pub offset: Spanned<u64>,
     /// Bytes.
     pub size: Spanned<u64>,
-    #[serde(default)]
-    pub tag: String,
+    pub tag: Option<Spanned<String>>,
     pub slot: Option<Spanned<u32>>,
     pub writer: Option<Spanned<Writer>>,
 }
