@@ -291,7 +291,7 @@ fn bad_scenarios_are_refused_with_their_line() {
         "check-s6",
         "[step.launch]",
         "sleep = 1\n[step.launch]",
-        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`, `record`, `wait`",
+        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`, `fill`, `copy`, `record`, `wait`",
     );
     refused(
         "check-s7",
@@ -339,7 +339,7 @@ fn bad_scenarios_are_refused_with_their_line() {
         "check-s13",
         "[step.launch]",
         "record = \"e\"\n[step.launch]",
-        "line 8: a step has one of `launch`, `replay`, `record` and `wait`",
+        "line 8: a step has one of `launch`, `replay`, `fill`, `copy`, `record` and `wait`",
     );
     refused(
         "check-s14",

@@ -6,6 +6,7 @@ mod memory;
 mod plan;
 mod play;
 mod read;
+mod steps;
 mod tags;
 
 use std::path::Path;
