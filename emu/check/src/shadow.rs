@@ -28,6 +28,8 @@ enum Readers {
 struct Cell {
     write: Stamp,
     initialised: bool,
+    /// Those who read what was written last. Among them are earlier writes that race with more than it does: a weak one,
+    /// say, that the same thread's strong one followed.
     readers: Readers,
 }
 
@@ -67,6 +69,17 @@ pub(crate) enum Met {
     Unordered(Stamp),
     /// A load outside the model, and whether it is ordered before this write. Of the same grid, it must not be.
     Uncached(Stamp, bool),
+}
+
+impl Readers {
+    #[inline]
+    fn all(&self) -> &[Stamp] {
+        match self {
+            Self::None => &[],
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(all) => all,
+        }
+    }
 }
 
 impl<'a> Visitor<'a> {
@@ -113,12 +126,14 @@ impl Cell {
         if !self.initialised {
             met(Met::Nothing);
         }
-        // A fragile read stays beside a strong one of the same thread: a strong store may race with it alone.
-        let fragile = |stamp: Stamp| !stamp.how().is_strong() || stamp.how().is_nc();
-        let (by_fragile, by_nc) = (fragile(by.stamp), by.stamp.how().is_nc());
-        let replaced = |old: Stamp| {
-            by.after(old) && (by_fragile || !fragile(old)) && (by_nc || !old.how().is_nc())
-        };
+        for &old in self.readers.all() {
+            if old.how().is_write() && !by.after(old) {
+                met(Met::Unordered(old));
+            }
+        }
+        // A read stays beside a later one of the same thread if a store may race with it alone.
+        let covers = |old: Stamp| !old.how().is_write() && by.stamp.how().covers(old.how());
+        let replaced = |old: Stamp| by.after(old) && covers(old);
         match &mut self.readers {
             Readers::None => self.readers = Readers::One(by.stamp),
             Readers::One(old) if replaced(*old) => *old = by.stamp,
@@ -155,16 +170,37 @@ impl Cell {
                 met(Met::Unordered(old));
             }
         };
-        match &self.readers {
-            Readers::None => {}
-            Readers::One(old) => reader(*old),
-            Readers::Many(all) => all.iter().for_each(|old| reader(*old)),
-        }
+        self.readers.all().iter().for_each(|old| reader(*old));
         *self = Self {
             write: by.stamp,
             initialised: true,
-            readers: Readers::None,
+            readers: self.outlived(by),
         };
+    }
+
+    /// The earlier writes that a write does not stand for.
+    #[inline]
+    fn outlived(&self, by: &Visitor<'_>) -> Readers {
+        let how = by.stamp.how();
+        if !how.is_strong() {
+            return Readers::None;
+        }
+        let before = self.readers.all().iter().copied().chain([self.write]);
+        let stays = |old: &Stamp| old.how().is_write() && by.after(*old) && !how.covers(old.how());
+        let mut stay: Vec<Stamp> = Vec::new();
+        for old in before.filter(stays) {
+            // Of a thread's equal writes the last stands for all.
+            stay.retain(|other| (other.lane(), other.how()) != (old.lane(), old.how()));
+            stay.push(old);
+        }
+        match stay[..] {
+            [] => Readers::None,
+            [one] => Readers::One(one),
+            _ => {
+                stay.drain(..stay.len().saturating_sub(READERS));
+                Readers::Many(Box::new(stay))
+            }
+        }
     }
 }
 

@@ -12,5 +12,6 @@ mod protocol;
 mod protocols;
 mod shipped;
 mod sizes;
+mod strength;
 mod strict;
 mod support;

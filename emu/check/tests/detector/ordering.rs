@@ -42,13 +42,13 @@ fn pair(first: &str, second: &str, seed: u64) -> Outcome {
 /// Lane 0 alone goes on.
 const ONE: &str = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;";
 
-fn clean(first: &str, second: &str) {
+pub(super) fn clean(first: &str, second: &str) {
     for seed in SEEDS {
         pair(&format!("{ONE} {first}"), &format!("{ONE} {second}"), seed).clean();
     }
 }
 
-fn finds(rule: Rule, first: &str, second: &str) {
+pub(super) fn finds(rule: Rule, first: &str, second: &str) {
     for seed in SEEDS {
         let outcome = pair(&format!("{ONE} {first}"), &format!("{ONE} {second}"), seed);
         assert_eq!(outcome.rules(), [rule], "seed {seed}: {}", outcome.text());
@@ -57,11 +57,12 @@ fn finds(rule: Rule, first: &str, second: &str) {
 
 const DATA: &str = "st.global.u32 [%d1], 7;";
 const USE: &str = "ld.global.u32 %r5, [%d1];";
-const WAIT: &str = "W: ld.acquire.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;";
-const WAIT_RELAXED: &str =
+pub(super) const WAIT: &str =
+    "W: ld.acquire.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;";
+pub(super) const WAIT_RELAXED: &str =
     "W: ld.relaxed.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;";
 
-fn of(parts: &[&str]) -> String {
+pub(super) fn of(parts: &[&str]) -> String {
     parts.join(" ")
 }
 
