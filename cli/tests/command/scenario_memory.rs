@@ -211,3 +211,27 @@ fn memory_that_does_not_fit_is_refused_with_its_line() {
         "line 13: a step has one of `launch`, `replay`, `fill`, `copy`, `record` and `wait`",
     );
 }
+
+#[test]
+fn what_the_checker_had_no_room_to_remember_is_told() {
+    let text = STEPS[..STEPS.find("[[step]]").expect("steps")].to_owned()
+        + "[[step]]\nrank = 0\n[step.launch]\nkernel = \"read\"\ngrid = BLOCKS\nblock = 1\narguments = [{ buffer = \"from\" }]\n";
+    let ptx = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry read(.param .u64 from)\n{\n\
+               .reg .b64 %from;\n.reg .b32 %word;\nld.param.u64 %from, [from];\n\
+               ld.global.u32 %word, [%from];\nret;\n}\n";
+    let folder = Folder::new("memory-limit");
+    folder.file("k.ptx", ptx.as_bytes());
+    let told = |blocks: &str| {
+        let path = folder.file("s.toml", text.replace("BLOCKS", blocks).as_bytes());
+        let run = Run::with(&["check", "--seeds", "1", "--scenario", &path]);
+        assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+        run.out
+    };
+    let limit = "accesses were more than the checker remembers";
+    assert!(!told("256").contains(limit));
+    assert!(
+        told("260").contains(&format!("\n  4 {limit}")),
+        "{}",
+        told("260")
+    );
+}

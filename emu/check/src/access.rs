@@ -6,12 +6,13 @@ use slabfence_emu_exec::{Access, AccessKind, Operation as Atomic, Order, Scope};
 
 use crate::{
     Options, Region, RegionKind, Rule, Writers, binding,
+    cell::Visitor,
     conflict::conflict,
     findings::{Findings, Where},
     map::Map,
     operation::Operation,
     registry::{How, Registry, Stamp},
-    shadow::{Shadow, Visitor},
+    shadow::Shadow,
     warp::{Look, Warp, lanes_of},
 };
 
@@ -232,6 +233,8 @@ impl Scene<'_> {
             address,
             offset,
         } = target;
+        // Of signals users are remembered, and no ordinary access is allowed.
+        let signal = region.is_some_and(|region| region.kind.is_signal());
         let met = |met, at: u64| {
             if let Some((rule, earlier, detail)) = conflict(met, stamp, registry, shared) {
                 let at = place(region.map(|region| &**region), address, offset, at);
@@ -240,7 +243,10 @@ impl Scene<'_> {
         };
         match stores {
             true => shadow.write(offset, bytes, &by, met),
-            false => shadow.read(offset, bytes, &by, met),
+            false => {
+                let forgotten = shadow.read(offset, bytes, &by, met);
+                self.findings.forgotten += if signal { 0 } else { forgotten };
+            }
         }
     }
 }

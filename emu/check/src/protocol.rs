@@ -3,14 +3,14 @@
 
 use crate::{
     RegionKind, Rule,
+    cell::Visitor,
     map::Map,
     registry::Stamp,
-    shadow::Visitor,
     warp::{Look, Warp},
     word::Word,
 };
 
-/// Users of one value that are remembered.
+/// Users of one value that are remembered. Later ones are not.
 const USERS: usize = 1 << 14;
 
 /// What is wrong with a store (or read-modify-write) to a word: the rule and the other side. `saw`: it read what it
@@ -64,8 +64,9 @@ fn uses(word: &mut Word, by: &Visitor<'_>) {
     if word.users.last().is_some_and(|last| by.after(*last)) {
         word.users.retain(|user| !by.after(*user));
     }
-    if word.users.len() < USERS {
-        word.users.push(by.stamp);
+    match word.users.len() < USERS {
+        true => word.users.push(by.stamp),
+        false => word.forgotten += 1,
     }
 }
 

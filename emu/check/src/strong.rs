@@ -5,9 +5,9 @@ use slabfence_emu_exec::AccessKind;
 use crate::{
     RegionKind, Rule,
     access::{Scene, Target, place},
+    cell::Visitor,
     protocol,
     registry::{Stamp, Synchronised},
-    shadow::Visitor,
     word::{Head, Word, chain},
 };
 
@@ -84,6 +84,7 @@ impl Scene<'_> {
                 protocol::remember(&mut self.warp.thread(lane).looks, look);
             }
         }
+        self.findings.forgotten += std::mem::take(&mut word.forgotten);
         if !stores {
             return;
         }

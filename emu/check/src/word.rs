@@ -45,6 +45,8 @@ pub(crate) struct Word {
     pub(crate) unread: bool,
     /// Those who used the value: what must be ordered before the next store.
     pub(crate) users: Vec<Stamp>,
+    /// How many of them there was no room for.
+    pub(crate) forgotten: u64,
 }
 
 impl Word {
@@ -61,6 +63,7 @@ impl Word {
             number: None,
             unread: false,
             users: Vec::new(),
+            forgotten: 0,
         }
     }
 

@@ -19,6 +19,8 @@ use crate::failure::Failure;
 pub struct Played {
     /// Runs that were made.
     pub runs: u64,
+    /// Accesses that the detector had no room to remember.
+    pub forgotten: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
@@ -106,6 +108,7 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     let explored = explored.map_err(held_error)?;
     Ok(Played {
         runs: explored.runs,
+        forgotten: explored.forgotten,
         bad: explored.bad,
     })
 }
