@@ -91,11 +91,17 @@ pub(crate) fn looked(
         word.unread = false;
         uses(word, by);
     }
+    // Who has no number may have stored for any operation. Of packets those without are scrubs.
+    let stored_by = match kind {
+        RegionKind::Packets => word.number,
+        _ if word.write.is_none() => word.number,
+        _ => word.number.or(number),
+    };
     Some(Look {
         address,
         size: word.size,
         message: word.message,
-        number: word.number,
+        number: stored_by,
         write: word.write,
         stamp: by.stamp,
         fresh: true,

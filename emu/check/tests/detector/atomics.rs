@@ -68,7 +68,7 @@ fn base(rank: u32) -> u64 {
 
 /// Two ranks run a body some times, each with an epoch, a flag and a row that the other stores to.
 fn exchange(body: &str, flag: u64, seed: u64) -> Outcome {
-    numbered(LOADED, body, flag, seed)
+    numbered([LOADED; 2], body, flag, seed)
 }
 
 /// How an operation gets its number, and what it does last.
@@ -81,7 +81,7 @@ const LOADED: Source = [
 const ADDED: Source = ["atom.add.relaxed.gpu.global.u64 %d20, [%d1], 1;", ""];
 const PASSED: Source = ["ld.param.u64 %d20, [p3];", ""];
 
-fn numbered([take, last]: Source, body: &str, flag: u64, seed: u64) -> Outcome {
+fn numbered(sources: [Source; 2], body: &str, flag: u64, seed: u64) -> Outcome {
     let mut regions = Vec::new();
     for rank in 0..2 {
         let region = |offset, kind: RegionKind, writers| Region {
@@ -96,17 +96,26 @@ fn numbered([take, last]: Source, body: &str, flag: u64, seed: u64) -> Outcome {
         regions.push(region(FLAG, RegionKind::Flag, Writers::Anyone));
         regions.push(region(ROW, RegionKind::Buffer, Writers::Anyone));
     }
-    let body = format!(
-        "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2];
-         {take} {body} {last} ret;"
-    );
-    let kernel = kernel(4, &body);
+    let kernels = sources.map(|[take, last]| {
+        let body = format!(
+            "ld.param.u64 %d1, [p0]; ld.param.u64 %d2, [p1]; ld.param.u64 %d3, [p2];
+             {take} {body} {last} ret;"
+        );
+        kernel(4, &body)
+    });
     let mut memory = memory(&regions);
     let streams = [0, 1].map(|rank| {
         memory.put(base(rank), 2);
         memory.put(base(rank) + FLAG, flag);
         let (own, peer) = (base(rank) + FLAG, base(1 - rank) + FLAG);
-        let grids = (2..6).map(|number| launch(&kernel, 1, 1, &[base(rank), own, peer, number]));
+        let grids = (2..6).map(|number| {
+            launch(
+                &kernels[rank as usize],
+                1,
+                1,
+                &[base(rank), own, peer, number],
+            )
+        });
         Stream::grids(rank, grids)
     });
     let options = Options {
@@ -188,15 +197,19 @@ fn a_frozen_flag_slot_is_found_however_an_operation_gets_its_number() {
     for source in [LOADED, ADDED, PASSED] {
         let mut told = 0;
         for seed in SEEDS {
-            let outcome = numbered(source, frozen, 0, seed);
+            let outcome = numbered([source; 2], frozen, 0, seed);
             let found = outcome.has(Rule::UnorderedOverwrite);
             assert!(found || matches!(outcome.end, End::Stuck));
             told += usize::from(found);
-            numbered(source, &alternate, 0, seed).clean();
+            numbered([source; 2], &alternate, 0, seed).clean();
         }
         assert!(told > 10, "{source:?}: {told}");
+        // A peer without a number may store for any operation.
+        for seed in SEEDS {
+            numbered([source, PASSED], &alternate, 0, seed).clean();
+        }
         // What was there before is told where the operation has a number.
-        let stale = |seed| numbered(source, frozen, 2, seed).has(Rule::StaleAccept);
+        let stale = |seed| numbered([source; 2], frozen, 2, seed).has(Rule::StaleAccept);
         assert_eq!(SEEDS.into_iter().any(stale), source != PASSED);
     }
 }
@@ -213,9 +226,9 @@ fn a_launch_of_several_operations_is_not_held_to_the_number_of_the_first() {
          setp.lt.u32 %p2, %r5, 3; @%p2 bra N;"
     );
     for seed in SEEDS {
-        numbered(["", ""], &three, 0, seed).clean();
+        numbered([["", ""]; 2], &three, 0, seed).clean();
     }
     // One operation is held to its number.
-    let stale = |seed| numbered(LOADED, each, 2, seed).has(Rule::StaleAccept);
+    let stale = |seed| numbered([LOADED; 2], each, 2, seed).has(Rule::StaleAccept);
     assert!(SEEDS.into_iter().any(stale));
 }
