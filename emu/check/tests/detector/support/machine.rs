@@ -44,6 +44,8 @@ pub enum End {
 
 pub struct Outcome {
     pub findings: Vec<Finding>,
+    /// What the checker had no room to remember.
+    pub forgotten: u64,
     pub end: End,
 }
 
@@ -220,6 +222,7 @@ pub fn run(
         }
     };
     Outcome {
+        forgotten: checker.forgotten(),
         findings: checker.finish(),
         end,
     }
