@@ -102,8 +102,12 @@ impl Cell {
         if !self.initialised {
             met(Met::Nothing);
         }
-        for &old in self.readers.all() {
-            if old.how().is_write() && !by.after(old) {
+        // Who polls was here before, and has learnt nothing since.
+        let mut before = None;
+        for (at, &old) in self.readers.all().iter().enumerate() {
+            if old == by.stamp {
+                before = Some(at);
+            } else if old.how().is_write() && !by.after(old) {
                 met(Met::Unordered(old));
             }
         }
@@ -117,12 +121,18 @@ impl Cell {
                 self.readers = Readers::Many(Box::new(vec![*old, by.stamp]));
             }
             Readers::Many(all) => {
-                // Who polls was here before, and has learnt nothing since: only the order of those who came changes.
-                if let Some(at) = all.iter().position(|old| *old == by.stamp) {
+                if let Some(at) = before {
+                    // Only the order of those who came changes.
                     all[at..].rotate_left(1);
                     return false;
                 }
-                all.retain(|old| !replaced(*old));
+                let last = all.last().map(|last| (last.lane().slot, last.time));
+                if last == Some((by.stamp.lane().slot, by.stamp.time)) {
+                    // Another lane of the same instruction has asked about all others: what this one knows besides can wait.
+                    all.retain(|old| old.lane() != by.stamp.lane() || !covers(*old));
+                } else {
+                    all.retain(|old| !replaced(*old));
+                }
                 let full = all.len() == READERS;
                 if full {
                     all.remove(0);
