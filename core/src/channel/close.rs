@@ -89,7 +89,7 @@ fn part(shared: &Shared) -> Result<(), (Stop, Ended)> {
 
 /// Unmaps peers' memory on all ranks.
 pub(super) fn unmap_all(shared: &Shared, step: &'static str) -> Result<(), Ended> {
-    let unmapped = shared.with_memory(Memory::let_go);
+    let unmapped = shared.give_back(Memory::let_go);
     shared.group.conclude(step, &unmapped)?;
     shared.tie(Ties::Loose).map_err(Ended::Failed)
 }
@@ -98,7 +98,7 @@ pub(super) fn unmap_all(shared: &Shared, step: &'static str) -> Result<(), Ended
 /// Then the pool is closed, unless something stayed.
 pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()> {
     shared.tie(Ties::Loose)?;
-    let freed = shared.with_memory(Memory::leave);
+    let freed = shared.give_back(Memory::leave);
     let told = step.map_or(Ok(()), |step| shared.group.conclude(step, &freed));
     let mut state = shared.write()?;
     if let Err(error) = freed {
@@ -107,8 +107,9 @@ pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()
     }
     shared.unwatch();
     state.phase = Phase::Closed;
-    state.memory = None;
     state.lanes.clear();
+    drop(state);
+    drop(shared.take_memory());
     match told {
         Ok(()) => Ok(()),
         // Others have something left, this rank has not.

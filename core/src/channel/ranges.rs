@@ -1,14 +1,16 @@
 //! What a pool's memory is, range by range: for whoever has an address and asks whose it is.
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::Rank;
 use crate::layout::{ChannelHealth, HealthHeader, InboxLayout, LINE, SignalLayout, Slot};
 
 use super::lane::Lane;
 use super::memory::{Cut, Memory, PeerMemory, Staged};
 use super::pool::Pool;
+use super::shared::Shared;
 
 /// What a range holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,42 +110,43 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] once the pool is closed.
+    /// [`Error::Closed`](crate::Error::Closed) once the pool is closed.
     pub fn ranges(&self) -> Result<Vec<PoolRange>> {
         let shared = &self.shared;
-        let state = shared.read()?;
-        let memory = state.memory.as_ref().ok_or(Error::Closed {
-            what: "Pool::ranges",
-        })?;
-        let me = shared.group.me();
-        let page = &shared.page;
-        let mut ranges = vec![PoolRange {
-            part: Part::HealthHeader,
-            channel: None,
-            slot: None,
-            owner: me,
-            source: None,
-            base: page.header().raw(),
-            bytes: size_of::<HealthHeader>() as u64,
-        }];
-        for lane in state.lanes.values() {
-            let mut own = Lister::new(lane, me, &mut ranges);
-            own.memory(memory, &shared.cut)?;
-            if let Some(record) = page.channel(lane.index) {
-                own.add(
-                    Part::HealthRecord,
-                    None,
-                    None,
-                    record.raw(),
-                    size_of::<ChannelHealth>(),
-                );
-            }
-            for peer in &shared.peers {
-                Lister::new(lane, peer.peer.rank(), &mut ranges).peer(peer, &shared.cut)?;
-            }
-        }
-        Ok(ranges)
+        let lanes = shared.lanes()?;
+        shared.with_memory("Pool::ranges", |memory| ranges(shared, memory, &lanes))
     }
+}
+
+fn ranges(shared: &Shared, memory: &Memory, lanes: &[Arc<Lane>]) -> Result<Vec<PoolRange>> {
+    let me = shared.group.me();
+    let page = &shared.page;
+    let mut ranges = vec![PoolRange {
+        part: Part::HealthHeader,
+        channel: None,
+        slot: None,
+        owner: me,
+        source: None,
+        base: page.header().raw(),
+        bytes: size_of::<HealthHeader>() as u64,
+    }];
+    for lane in lanes {
+        let mut own = Lister::new(lane, me, &mut ranges);
+        own.memory(memory, &shared.cut)?;
+        if let Some(record) = page.channel(lane.index) {
+            own.add(
+                Part::HealthRecord,
+                None,
+                None,
+                record.raw(),
+                size_of::<ChannelHealth>(),
+            );
+        }
+        for peer in &shared.peers {
+            Lister::new(lane, peer.peer.rank(), &mut ranges).peer(peer, &shared.cut)?;
+        }
+    }
+    Ok(ranges)
 }
 
 /// Lists the ranges of one channel at one rank.
