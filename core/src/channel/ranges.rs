@@ -10,7 +10,7 @@ use crate::layout::{ChannelHealth, HealthHeader, InboxLayout, LINE, SignalLayout
 use super::lane::Lane;
 use super::memory::{Cut, Memory, PeerMemory, Staged};
 use super::pool::Pool;
-use super::shared::Shared;
+use super::shared::{Shared, Ties, given_back};
 
 /// What a range holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,16 +105,27 @@ impl fmt::Display for PoolRange {
     }
 }
 
+const OPERATION: &str = "Pool::ranges";
+
 impl Pool {
     /// Every range of the prepared channels: this rank's own, and those of its peers that its device reaches.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`](crate::Error::Closed) once the pool is closed.
+    /// [`Error::Closed`](crate::Error::Closed) once the pool is closed, [`Error::Refused`](crate::Error::Refused) when a close or an abandonment has given some of the
+    /// memory back, or may have, here or at a peer.
     pub fn ranges(&self) -> Result<Vec<PoolRange>> {
         let shared = &self.shared;
-        let lanes = shared.lanes()?;
-        shared.with_memory("Pool::ranges", |memory| ranges(shared, memory, &lanes))
+        let (lanes, ties) = {
+            let state = shared.read()?;
+            let lanes: Vec<Arc<Lane>> = state.lanes.values().cloned().collect();
+            (lanes, state.ties)
+        };
+        let memory = shared.require_memory(OPERATION, Memory::is_whole)?;
+        match memory.as_ref().filter(|_| ties == Ties::Tied) {
+            Some(memory) => ranges(shared, memory, &lanes),
+            None => Err(given_back(OPERATION)),
+        }
     }
 }
 

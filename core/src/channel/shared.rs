@@ -177,20 +177,18 @@ impl Shared {
         Ok(report)
     }
 
-    /// Refuses once this rank's own memory may have been given back, or some of it.
-    pub(super) fn require_memory(&self, operation: &'static str) -> Result<()> {
+    /// The memory, where `there` holds of it. Refuses while it is given back, and once some of it may have been.
+    pub(super) fn require_memory(
+        &self,
+        operation: &'static str,
+        there: fn(&Memory) -> bool,
+    ) -> Result<RwLockReadGuard<'_, Option<Memory>>> {
         if self.is_closed()? {
             return Err(Error::Closed { what: operation });
         }
         let memory = self.look_at_memory(Instant::now())?;
-        let memory = memory.as_ref().and_then(|memory| memory.as_ref());
-        match memory.is_some_and(|memory| memory.local.is_mapped()) {
-            true => Ok(()),
-            false => Err(Error::Refused {
-                operation,
-                why: "the pool's memory is given back in part; close the pool".to_owned(),
-            }),
-        }
+        let memory = memory.filter(|memory| memory.as_ref().is_some_and(there));
+        memory.ok_or_else(|| given_back(operation))
     }
 
     /// Lets `body` forget records, and their event with them.
@@ -243,6 +241,13 @@ impl Shared {
             peers: &self.peers,
             page: &self.page,
         }
+    }
+}
+
+pub(super) fn given_back(operation: &'static str) -> Error {
+    Error::Refused {
+        operation,
+        why: "the pool's memory is given back in part; close the pool".to_owned(),
     }
 }
 

@@ -148,6 +148,8 @@ pub(super) fn look(shared: &Shared, deadline: Instant) -> Result<Look<'_>> {
         })?;
     let memory = held.as_ref();
     let asked = inside.and_then(|inside| {
+        // An abandonment that failed may have unmapped it.
+        let memory = memory.filter(|memory| memory.local.is_mapped());
         let memory = memory.ok_or_else(|| unasked(&phase))?;
         ask(shared, &inside, memory, &lanes, deadline)
     });
