@@ -22,7 +22,7 @@ use rustix::net::{
 pub(crate) use listener::{Listener, Place, sweep};
 pub(crate) use peer::Peer;
 #[cfg(feature = "serde")]
-pub(crate) use peer::refuse_strangers;
+pub(crate) use peer::{refuse_foreign, refuse_strangers};
 pub(crate) use refusals::Refusals;
 
 /// Most descriptors in one message.
