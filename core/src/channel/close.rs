@@ -25,7 +25,7 @@ impl Pool {
     /// hold a channel. The pool is then as it was, and every rank may call again. So too after a failure to unmap or free
     /// ([`Error::Setup`]) or a lost word of the others ([`Error::Timeout`], [`Error::Bootstrap`]), which leave a pool that
     /// can only be closed: each call goes on with what is left. A rank that learnt that all are at rest, and meets nobody
-    /// when it calls again, ends alone.
+    /// when it calls again, ends alone, if its device is at rest then too.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
         let _turn = shared.turn()?;
@@ -41,10 +41,10 @@ impl Pool {
         if step.is_some()
             && let Err(ended) = part(shared)
         {
-            let (stop, ended) = ended;
+            let Parted { stop, rests, ended } = ended;
             let missed = matches!(ended, Ended::Missed(_));
             let error = Error::from(ended);
-            if !missed || ties == Ties::Tied {
+            if !missed || !rests || ties == Ties::Tied {
                 shared.write()?.phase = match stop {
                     Stop::AsBefore => before,
                     Stop::HalfWay => Phase::Broken(format!("its close ended half-way: {error}")),
@@ -68,23 +68,45 @@ enum Stop {
     HalfWay,
 }
 
+/// How a parting ended that did not succeed.
+struct Parted {
+    stop: Stop,
+    /// Whether this rank did what it was asked: its device is at rest, and no graph is left.
+    rests: bool,
+    ended: Ended,
+}
+
 /// Comes to rest, and to where no rank has memory of another.
-fn part(shared: &Shared) -> Result<(), (Stop, Ended)> {
+fn part(shared: &Shared) -> Result<(), Parted> {
     let group = &shared.group;
-    let drained = group.conclude("close: drain", &drained(shared));
-    // Nothing has changed, and nobody goes on without this rank.
-    drained.map_err(|ended| (Stop::AsBefore, ended))?;
-    let released = group.conclude("close: graphs", &released(shared, "Pool::close"));
-    released.map_err(|ended| match ended {
-        // The others may have passed this step and free what operations of this rank would write to.
-        Ended::Missed(Missed::Lost(_)) => (Stop::HalfWay, ended),
-        _ => (Stop::AsBefore, ended),
+    let drained = drained(shared);
+    let concluded = group.conclude("close: drain", &drained);
+    concluded.map_err(|ended| Parted {
+        // Nothing has changed, and nobody goes on without this rank.
+        stop: Stop::AsBefore,
+        rests: drained.is_ok(),
+        ended,
+    })?;
+    let released = released(shared, "Pool::close");
+    let concluded = group.conclude("close: graphs", &released);
+    concluded.map_err(|ended| Parted {
+        stop: match ended {
+            // The others may have passed this step and free what operations of this rank would write to.
+            Ended::Missed(Missed::Lost(_)) => Stop::HalfWay,
+            _ => Stop::AsBefore,
+        },
+        rests: released.is_ok(),
+        ended,
     })?;
     let unmapped = match shared.tie(Ties::AtRest) {
         Ok(()) => unmap_all(shared, "close: unmap"),
         Err(forked) => Err(Ended::Failed(forked)),
     };
-    unmapped.map_err(|ended| (Stop::HalfWay, ended))
+    unmapped.map_err(|ended| Parted {
+        stop: Stop::HalfWay,
+        rests: true,
+        ended,
+    })
 }
 
 /// Unmaps peers' memory on all ranks.
