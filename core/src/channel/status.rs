@@ -16,7 +16,7 @@ use super::bytes::KindBytes;
 use super::lane::Lane;
 use super::memory::Memory;
 use super::pool::Pool;
-use super::probe::Asked;
+use super::probe::Turn;
 use super::rest::Inside;
 use super::shared::{Phase, Shared, State, Ties};
 
@@ -129,11 +129,13 @@ pub(super) struct Look<'a> {
     shared: &'a Shared,
     status: PoolStatus,
     lanes: Vec<Arc<Lane>>,
-    asked: Result<Asked<'a>, String>,
+    asked: Result<Turn<'a>, String>,
 }
 
 /// Takes down what the host knows, and asks the device.
 pub(super) fn look(shared: &Shared, deadline: Instant) -> Result<Look<'_>> {
+    // First: who waits for it is not inside the pool yet, and keeps no call from it.
+    let turn = shared.probe.turn(deadline);
     let (phase, lanes, inside) = {
         let state = shared.read()?;
         let inside = resting(&state).map(|()| shared.callers.enter(&state));
@@ -151,7 +153,9 @@ pub(super) fn look(shared: &Shared, deadline: Instant) -> Result<Look<'_>> {
         // An abandonment that failed may have unmapped it.
         let memory = memory.filter(|memory| memory.local.is_mapped());
         let memory = memory.ok_or_else(|| unasked(&phase))?;
-        ask(shared, &inside, memory, &lanes, deadline)
+        let mut turn = turn?;
+        ask(&mut turn, &inside, memory, &lanes)?;
+        Ok(turn)
     });
     let mapped = memory.map(KindBytes::mapped).unwrap_or_default();
     let per_channel = memory.map(KindBytes::per_channel).unwrap_or_default();
@@ -223,17 +227,16 @@ fn unasked(phase: &impl fmt::Display) -> String {
 }
 
 #[allow(unsafe_code, reason = "the copies end after this returns")]
-fn ask<'a>(
-    shared: &'a Shared,
+fn ask(
+    turn: &mut Turn<'_>,
     _inside: &Inside<'_>,
     memory: &Memory,
     lanes: &[Arc<Lane>],
-    deadline: Instant,
-) -> Result<Asked<'a>, String> {
+) -> Result<(), String> {
     let indices = lanes.iter().map(|lane| lane.index);
     // SAFETY: the caller has entered the pool in a phase in which no call gives memory back; each that begins later waits for
     // it to leave, and then for the device.
-    unsafe { shared.probe.ask(memory, indices, deadline) }
+    unsafe { turn.ask(memory, indices) }
 }
 
 impl Look<'_> {
