@@ -4,10 +4,11 @@ use std::mem;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::driver;
+use crate::driver::deferred;
 use crate::error::{Error, Result};
 use crate::group::{Ended, Missed};
 
+use super::lane::GraphHold;
 use super::memory::Memory;
 use super::pool::Pool;
 use super::shared::{Phase, Shared, Ties};
@@ -160,7 +161,7 @@ pub(super) fn drained(shared: &Shared) -> Result<()> {
 pub(super) fn released(shared: &Shared, operation: &'static str) -> Result<()> {
     let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
     loop {
-        driver::drop_released();
+        deferred::drain_of::<GraphHold>();
         match unused(shared, operation) {
             Err(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
             result => return result,

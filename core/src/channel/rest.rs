@@ -88,7 +88,7 @@ fn drain(device: &Device, deadline: Instant, limit: Duration) -> Result<()> {
     let spawned = thread::Builder::new()
         .name("slabfence-drain".to_owned())
         .spawn(move || {
-            let result = waiting.synchronize();
+            let result = waiting.synchronize_only();
             // First: whoever has the result may count on nothing being left of the device.
             drop(waiting);
             // The receiver is gone when the limit has passed; nobody wants the result then.

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::driver;
+use crate::driver::deferred;
 use crate::error::{Error, Result};
 use crate::group::Ended;
 
+use super::lane::GraphHold;
 use super::pool::{Pool, settle};
 use super::prepare::{check_names, compare_names, names_message};
 use super::rewind::{self, Steps};
@@ -153,7 +154,7 @@ fn steps(
 fn let_go(shared: &Shared, operation: &'static str, names: &[String]) -> Result<()> {
     let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
     loop {
-        driver::drop_released();
+        deferred::drain_of::<GraphHold>();
         let held = shared.held(|lane| names.contains(&lane.name))?;
         match held {
             None => return Ok(()),

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::collective::plan::{Entry, Limits};
+use crate::driver::deferred::Hold;
 use crate::driver::{Device, Kernel, fork};
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -78,6 +79,15 @@ pub(crate) struct Shared {
     pub(super) state: RwLock<State>,
     /// Gone once the pool is closed. Locked for writing while it is given back, which may take the driver long.
     pub(super) memory: RwLock<Option<Memory>>,
+}
+
+/// A collective host call. What graphs have let go of meanwhile, and is not this library's, is dropped at its end: its
+/// destructors may call the pool.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    // In this order.
+    _guard: MutexGuard<'a, ()>,
+    _hold: Hold,
 }
 
 impl Shared {
@@ -156,9 +166,12 @@ impl Shared {
     }
 
     /// A collective host call, for as long as the guard lives.
-    pub(super) fn turn(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(super) fn turn(&self) -> Result<Turn<'_>> {
         fork::refuse()?;
-        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(Turn {
+            _guard: self.turn.lock().unwrap_or_else(PoisonError::into_inner),
+            _hold: Hold::new(),
+        })
     }
 
     pub(crate) fn kernel(&self, entry: Entry) -> Option<&Kernel> {

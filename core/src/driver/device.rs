@@ -237,6 +237,16 @@ impl Device {
     /// Waits until everything enqueued in the context has ended. Unbounded. Captures on other devices are left alone.
     pub fn synchronize(&self) -> Result<()> {
         let _guard = self.setup()?;
+        self.wait()
+    }
+
+    /// [`synchronize`](Self::synchronize) that drops nothing which graphs have let go of: somebody with a lock waits for it.
+    pub(crate) fn synchronize_only(&self) -> Result<()> {
+        let _guard = self.observe()?;
+        self.wait()
+    }
+
+    fn wait(&self) -> Result<()> {
         // SAFETY: the primary context is current; the call has no argument.
         let code = unsafe { (self.api().cuCtxSynchronize()?)() };
         self.check("cuCtxSynchronize", code)

@@ -189,7 +189,7 @@ impl Stream {
 
     /// Makes the graph that this stream captures into hold `object`, and with it every executable made from that graph.
     /// The object is dropped some time after the last of them is destroyed, at one of this library's later set-up or
-    /// teardown calls.
+    /// teardown calls, outside of collective calls of a pool.
     pub fn retain_in_capture(&self, object: Arc<dyn Any + Send + Sync>) -> Result<()> {
         let _guard = self.device.bind()?;
         match self.capture_status()? {
