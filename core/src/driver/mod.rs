@@ -6,6 +6,7 @@
 
 mod allocation;
 mod buffer;
+mod captures;
 mod context;
 pub(crate) mod deferred;
 mod device;
