@@ -114,7 +114,7 @@ impl Failure {
 pub enum RankError {
     /// With a verdict that all ranks share.
     Verdict {
-        /// The step that failed.
+        /// The step or call that failed.
         phase: String,
         /// Every rank that failed in it, with its words.
         failures: Vec<(usize, String)>,
@@ -144,9 +144,16 @@ impl From<&Error> for RankError {
     fn from(error: &Error) -> Self {
         let is_use = is_use(error);
         match error {
-            Error::Setup { phase, failures } => Self::Verdict {
-                phase: (*phase).to_owned(),
-                failures: failures
+            Error::Setup {
+                phase: what,
+                failures: told,
+            }
+            | Error::Busy {
+                operation: what,
+                holders: told,
+            } => Self::Verdict {
+                phase: (*what).to_owned(),
+                failures: told
                     .iter()
                     .map(|(rank, words)| (rank.index(), words.clone()))
                     .collect(),

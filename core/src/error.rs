@@ -98,13 +98,22 @@ impl fmt::Display for Error {
                 write!(f, "{operation}: busy on ")?;
                 by_rank(f, holders)
             }
-            Self::Retained { cause, left, .. } => {
+            Self::Retained {
+                cause,
+                left,
+                ticket,
+            } => {
                 write!(f, "{cause}; ")?;
                 match left {
                     Some(left) => write!(f, "not all could be given back ({left})")?,
                     None => f.write_str("its memory is kept, since peers may use it")?,
                 }
-                f.write_str(": call Ticket::retry on all ranks")
+                f.write_str(match ticket.needs_all() {
+                    true => ": call Ticket::retry on all ranks",
+                    false => {
+                        ": call Ticket::retry on each rank that has a ticket; none waits for another"
+                    }
+                })
             }
             Self::Argument { operation, what } => write!(f, "{operation}: {what}"),
             Self::Refused { operation, why } => write!(f, "{operation} refused: {why}"),

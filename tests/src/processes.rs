@@ -104,8 +104,25 @@ impl Ranks {
     ///
     /// When a process cannot be started: these are tests.
     pub fn start(program: &str, scenario: &str, folder: &Path, ranks: &[u32], world: u32) -> Self {
+        Self::start_in(&[], program, scenario, folder, ranks, world)
+    }
+
+    /// [`start`](Self::start) with variables in the environment.
+    ///
+    /// # Panics
+    ///
+    /// As that.
+    pub fn start_in(
+        variables: &[(&str, &str)],
+        program: &str,
+        scenario: &str,
+        folder: &Path,
+        ranks: &[u32],
+        world: u32,
+    ) -> Self {
         let processes = ranks.iter().map(|rank| {
             let mut child = Command::new(program)
+                .envs(variables.iter().copied())
                 .arg(scenario)
                 .arg(folder)
                 .args([rank.to_string(), world.to_string()])

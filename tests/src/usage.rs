@@ -6,13 +6,18 @@ use std::time::{Duration, Instant};
 
 /// Threads that have done their work may take so long to be gone, on a busy host.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Ranges of the address space that come and go: stacks of threads that have ended are kept for the next ones, and the
-/// allocator's areas grow and split.
-const RANGES: usize = 24;
-/// KiB of addresses that the allocator may reserve meanwhile: two of its areas for threads, of 64 MiB.
-const ADDRESSES: u64 = 128 << 10;
-/// KiB of memory that may come to be in use meanwhile.
-const RESIDENT: u64 = 16 << 10;
+/// How long nothing may change before a look counts: a thread that ends takes its stack with it.
+const STILL: Duration = Duration::from_millis(100);
+/// KiB by which the heap may grow meanwhile: an emulated machine notes the addresses that were given back, 16 bytes each and
+/// some sixty a cycle, in a list whose room doubles. A page a cycle is more.
+const HEAP: u64 = 3 << 10;
+
+/// What makes the C library keep nothing for later: one area for all threads in place of one a thread, of 64 MiB of addresses
+/// each, and no stacks of threads that have ended. It reads this from the environment when a process starts.
+pub const KEEPS_NOTHING: (&str, &str) = (
+    "GLIBC_TUNABLES",
+    "glibc.malloc.arena_max=1:glibc.pthread.stack_cache_size=0",
+);
 
 /// What a process uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,11 +36,7 @@ pub struct Usage {
 
 impl Usage {
     /// That of this process.
-    ///
-    /// # Panics
-    ///
-    /// Without `/proc`.
-    pub fn now() -> Self {
+    fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").expect("/proc");
         let field = |name: &str| -> u64 {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -53,21 +54,45 @@ impl Usage {
         }
     }
 
-    /// Whether this is no more than `before`, but for what the allocator and the threads' stacks may take.
-    pub fn is_within(&self, before: &Self) -> bool {
-        self.descriptors <= before.descriptors
-            && self.threads <= before.threads
-            && self.ranges <= before.ranges + RANGES
-            && self.addresses <= before.addresses + ADDRESSES
-            && self.resident <= before.resident + RESIDENT
+    /// That of this process, once it stays as it is.
+    ///
+    /// # Panics
+    ///
+    /// Without `/proc`.
+    pub fn still() -> Self {
+        let until = Instant::now() + PATIENCE;
+        let mut last = Self::now();
+        let mut since = Instant::now();
+        while since.elapsed() < STILL && Instant::now() < until {
+            thread::sleep(STILL / 10);
+            let now = Self::now();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        last
     }
 
-    /// The usage once it is within `before`, or at the end of all patience.
+    /// Whether this is what was used `before`, in a process that [keeps nothing](KEEPS_NOTHING): the same descriptors, no more
+    /// threads, no more ranges, and of addresses and memory no more than the heap may grow.
+    pub fn is_that(&self, before: &Self) -> bool {
+        self.descriptors == before.descriptors
+            && self.threads <= before.threads
+            && self.ranges <= before.ranges
+            && self.addresses <= before.addresses + HEAP
+            && self.resident <= before.resident + HEAP
+    }
+
+    /// The usage once it is that of `before`, or at the end of all patience.
+    ///
+    /// # Panics
+    ///
+    /// Without `/proc`.
     pub fn settled(before: &Self) -> Self {
         let until = Instant::now() + PATIENCE;
         loop {
             let now = Self::now();
-            if now.is_within(before) || Instant::now() > until {
+            if now.is_that(before) || Instant::now() > until {
                 return now;
             }
             thread::yield_now();

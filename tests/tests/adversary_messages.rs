@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use slabfence::channel::Pool;
 use slabfence_tests::adversary::Damage;
-use slabfence_tests::exhaust::{Seat, close, create, every_damage};
+use slabfence_tests::exhaust::{Seat, World, close, create, every_damage};
 use slabfence_tests::injection::Point;
 
 /// Those that are others with a third rank.
@@ -27,7 +27,7 @@ fn damaged<S: Send>(
     // One test at a time has the seats.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let rounds = every_damage(world, 0, damages, stride, make, round);
+    let rounds = every_damage(World::pushing(world, 0), damages, stride, make, round);
     println!("{what} by {world} ranks: messages damaged {rounds} times");
 }
 
@@ -37,8 +37,7 @@ fn damaged_creations(world: u32, damages: (&[Damage], u32)) {
 }
 
 fn damaged_closes(world: u32, damages: (&[Damage], u32)) {
-    let round = |seat: &Seat<'_>, (): &mut (), point| close(seat, point);
-    damaged("close", world, damages, |_| (), round);
+    damaged("close", world, damages, |_| None, close);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use slabfence::channel::Pool;
 use slabfence::driver::{CaptureMode, Graph, GraphExec, Stream, drop_released};
-use slabfence_tests::exhaust::{Seat, every_call};
+use slabfence_tests::exhaust::{Seat, World, every_call};
 use slabfence_tests::injection::Point;
 use slabfence_tests::ranks::Gather;
 
@@ -49,18 +49,22 @@ fn capture_and_replay(seat: &Seat<'_>, pool: &mut Pool, _: Option<Point>) {
     pool.retire(&["decode"]).expect("nothing holds the channel");
 }
 
-fn every_point_of_a_capture(world: u32, first_seat: usize) {
-    let injected = every_call(world, first_seat, make, capture_and_replay);
-    assert_eq!(injected.exchanges, 0);
-    println!("capture by {world} ranks: {injected:?}");
+fn every_point_of_a_capture(world: World, calls: usize, exchanges: usize) {
+    let injected = every_call(world, make, capture_and_replay);
+    injected.tell("capture", world, calls, exchanges);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_capture_of_one_of_2_ranks_is_captured_again() {
-    every_point_of_a_capture(2, 0);
+    every_point_of_a_capture(World::pushing(2, 0), 116, 0);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_capture_of_one_of_3_ranks_is_captured_again() {
-    every_point_of_a_capture(3, 2);
+    every_point_of_a_capture(World::pushing(3, 2), 174, 0);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_capture_of_one_of_2_ranks_that_pull_is_captured_again() {
+    every_point_of_a_capture(World::pulling(2, 5), 116, 0);
 }

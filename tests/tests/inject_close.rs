@@ -1,23 +1,23 @@
 //! Every driver call and every exchange of a close failed: every rank can close after it, and nothing is left.
 
-use slabfence_tests::exhaust::{close, every_call};
+use slabfence_tests::exhaust::{World, close, every_call};
 
-fn every_point_of_a_close(world: u32, first_seat: usize) {
-    let injected = every_call(
-        world,
-        first_seat,
-        |_| (),
-        |seat, (), point| close(seat, point),
-    );
-    println!("close by {world} ranks: {injected:?}");
+fn every_point_of_a_close(world: World, calls: usize, exchanges: usize) {
+    let injected = every_call(world, |_| None, close);
+    injected.tell("close", world, calls, exchanges);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_close_by_2_ranks_leaves_a_pool_that_closes() {
-    every_point_of_a_close(2, 0);
+    every_point_of_a_close(World::pushing(2, 0), 158, 72);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_close_by_3_ranks_leaves_a_pool_that_closes() {
-    every_point_of_a_close(3, 2);
+    every_point_of_a_close(World::pushing(3, 2), 237, 108);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_close_by_2_ranks_that_pull_leaves_a_pool_that_closes() {
+    every_point_of_a_close(World::pulling(2, 5), 158, 72);
 }

@@ -2,7 +2,7 @@
 //! lost only the last word of the others can only close.
 
 use slabfence::channel::Pool;
-use slabfence_tests::exhaust::{Seat, every_call};
+use slabfence_tests::exhaust::{Seat, World, every_call};
 use slabfence_tests::injection::{EXCHANGE, Point};
 
 const NAMES: [&str; 2] = ["a", "b"];
@@ -20,18 +20,23 @@ fn prepare(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
     pool.retire(&NAMES).expect("retired");
 }
 
-fn every_point_of_a_preparation(world: u32, first_seat: usize) {
+fn every_point_of_a_preparation(world: World, calls: usize, exchanges: usize) {
     let make = |seat: &Seat<'_>| seat.member.pool(&seat.contract).expect("a pool");
-    let injected = every_call(world, first_seat, make, prepare);
-    println!("preparation by {world} ranks: {injected:?}");
+    let injected = every_call(world, make, prepare);
+    injected.tell("preparation", world, calls, exchanges);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_preparation_by_2_ranks_adds_no_channel_and_can_be_repeated() {
-    every_point_of_a_preparation(2, 0);
+    every_point_of_a_preparation(World::pushing(2, 0), 322, 54);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_preparation_by_3_ranks_adds_no_channel_and_can_be_repeated() {
-    every_point_of_a_preparation(3, 2);
+    every_point_of_a_preparation(World::pushing(3, 2), 543, 81);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_preparation_by_2_ranks_that_pull_adds_no_channel_and_can_be_repeated() {
+    every_point_of_a_preparation(World::pulling(2, 5), 306, 54);
 }

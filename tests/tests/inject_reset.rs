@@ -1,7 +1,7 @@
 //! Every driver call and every exchange of a reset failed: the pool can only be closed then, on all ranks.
 
 use slabfence::channel::Pool;
-use slabfence_tests::exhaust::{Seat, every_call};
+use slabfence_tests::exhaust::{Seat, World, every_call};
 use slabfence_tests::injection::Point;
 
 const NAMES: [&str; 2] = ["a", "b"];
@@ -24,17 +24,22 @@ fn reset(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
     seat.operate(pool, "a");
 }
 
-fn every_point_of_a_reset(world: u32, first_seat: usize) {
-    let injected = every_call(world, first_seat, make, reset);
-    println!("reset by {world} ranks: {injected:?}");
+fn every_point_of_a_reset(world: World, calls: usize, exchanges: usize) {
+    let injected = every_call(world, make, reset);
+    injected.tell("reset", world, calls, exchanges);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_reset_by_2_ranks_leaves_a_pool_to_close() {
-    every_point_of_a_reset(2, 0);
+    every_point_of_a_reset(World::pushing(2, 0), 698, 72);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_reset_by_3_ranks_leaves_a_pool_to_close() {
-    every_point_of_a_reset(3, 2);
+    every_point_of_a_reset(World::pushing(3, 2), 1047, 108);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_reset_by_2_ranks_that_pull_leaves_a_pool_to_close() {
+    every_point_of_a_reset(World::pulling(2, 5), 698, 72);
 }

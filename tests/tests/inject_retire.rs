@@ -2,7 +2,7 @@
 //! pool can only be closed.
 
 use slabfence::channel::Pool;
-use slabfence_tests::exhaust::{Seat, every_call};
+use slabfence_tests::exhaust::{Seat, World, every_call};
 use slabfence_tests::injection::Point;
 
 const NAMES: [&str; 2] = ["a", "b"];
@@ -13,17 +13,14 @@ fn make(seat: &Seat<'_>) -> Pool {
     pool
 }
 
-/// Whether a call belongs to the drain, in front of all that a retirement does.
-fn of_the_drain(point: Point) -> bool {
-    point.entry == "cuCtxSynchronize"
-        || point.nth == 0 && ["cuCtxGetCurrent", "cuCtxPushCurrent"].contains(&point.entry)
-}
-
 fn retire(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
     let done = seat.step("retire", || pool.retire(&["a"]));
     if !seat.settle(point, &done) && !seat.settle(point, &pool.retire(&["a"])) {
         // Half-way: whoever does not know how it ended can only close, and the others with it.
-        assert!(!point.is_some_and(of_the_drain), "{done:?}");
+        assert!(
+            !point.is_some_and(|point| point.is_of_the_drain()),
+            "{done:?}"
+        );
         seat.close(point, pool);
         *pool = make(seat);
     }
@@ -32,17 +29,22 @@ fn retire(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
     seat.operate(pool, "b");
 }
 
-fn every_point_of_a_retirement(world: u32, first_seat: usize) {
-    let injected = every_call(world, first_seat, make, retire);
-    println!("retirement by {world} ranks: {injected:?}");
+fn every_point_of_a_retirement(world: World, calls: usize, exchanges: usize) {
+    let injected = every_call(world, make, retire);
+    injected.tell("retirement", world, calls, exchanges);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_retirement_by_2_ranks_leaves_a_pool_to_use_or_to_close() {
-    every_point_of_a_retirement(2, 0);
+    every_point_of_a_retirement(World::pushing(2, 0), 360, 90);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_retirement_by_3_ranks_leaves_a_pool_to_use_or_to_close() {
-    every_point_of_a_retirement(3, 2);
+    every_point_of_a_retirement(World::pushing(3, 2), 540, 135);
+}
+
+#[test]
+fn what_fails_anywhere_in_a_retirement_by_2_ranks_that_pull_leaves_a_pool_to_use_or_to_close() {
+    every_point_of_a_retirement(World::pulling(2, 5), 360, 90);
 }

@@ -1,67 +1,20 @@
 //! Checkpoints: what was prepared for a trial is taken back on all ranks.
 
-use std::time::Duration;
-
 use slabfence::Error;
-use slabfence::channel::{Channel, Contract, Pool};
-use slabfence::driver::{CaptureMode, Stream, drop_released};
+use slabfence::channel::Contract;
+use slabfence::driver::{CaptureMode, drop_released};
 use slabfence::group::Rank;
 use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
-use slabfence_tests::late::FAIL;
+use slabfence_tests::host::{Host, contract};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, Member, on_ranks};
+use slabfence_tests::ranks::on_ranks;
 
-fn contract(max_channels: u32, fail: Duration) -> Contract {
-    Contract {
-        max_channels,
-        fail,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
-
-/// One rank with a pool and what it gathers with.
-struct Host<'a> {
-    member: &'a Member,
-    pool: Pool,
-    gather: Gather,
-    stream: Stream,
-}
-
-impl<'a> Host<'a> {
-    fn new(member: &'a Member, max_channels: u32) -> Self {
-        let contract = contract(max_channels, FAIL);
-        Self {
-            member,
-            pool: member.pool(&contract).unwrap(),
-            gather: Gather::new(member, &contract, 2).unwrap(),
-            stream: Stream::new(&member.device).unwrap(),
-        }
-    }
-
-    fn channel(&self, name: &str) -> Channel {
-        self.pool.channel(name).unwrap()
-    }
-
-    /// Runs what enqueues one gather, and checks its result.
-    fn right(&self, round: u32, enqueue: impl FnOnce() -> slabfence::Result<()>) {
-        self.gather.fill(self.member.rank(), round).unwrap();
-        enqueue().unwrap();
-        self.stream.synchronize().unwrap();
-        let (got, wanted) = (self.gather.output().unwrap(), self.gather.expected(round));
-        assert!(got == wanted, "round {round}");
-    }
-
-    fn eager(&self, channel: &Channel, round: u32) {
-        self.right(round, || self.gather.enqueue(channel, &self.stream));
-    }
-
-    /// A failed step's words, for each rank that failed.
-    fn refused(&self, result: slabfence::Result<()>, step: &str) -> Vec<(Rank, String)> {
-        match result {
-            Err(Error::Setup { phase, failures }) if phase == step => failures,
-            other => panic!("{}: {other:?}", self.member.group.me()),
-        }
+/// A failed step's words, for each rank that failed.
+fn refused(host: &Host<'_>, result: slabfence::Result<()>, step: &str) -> Vec<(Rank, String)> {
+    match result {
+        Err(Error::Setup { phase, failures }) if phase == step => failures,
+        other => panic!("{}: {other:?}", host.member.group.me()),
     }
 }
 
@@ -176,7 +129,7 @@ fn a_graph_or_a_scope_of_one_rank_makes_the_rollback_busy_on_all() {
         if scope.is_some() {
             stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
         }
-        let failures = host.refused(pool.rollback(&before), "rollback: drain");
+        let failures = refused(&host, pool.rollback(&before), "rollback: drain");
         assert_eq!(failures.len(), 1);
         assert_eq!(failures[0].0, Rank(1));
         if let Some(scope) = scope {
@@ -203,7 +156,13 @@ fn checkpoints_of_another_pool_or_another_point_are_refused_on_all_ranks() {
     let (_machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
         let host = Host::new(member, 3);
-        let other = host.member.pool(&contract(1, FAIL)).unwrap();
+        let other = host
+            .member
+            .pool(&Contract {
+                max_channels: 1,
+                ..contract()
+            })
+            .unwrap();
         let pool = &host.pool;
         pool.prepare(&["a"]).unwrap();
         let early = pool.checkpoint().unwrap();
@@ -213,7 +172,7 @@ fn checkpoints_of_another_pool_or_another_point_are_refused_on_all_ranks() {
         let odd = member.rank() == 1;
         let wrong = pool.rollback(if odd { &strange } else { &early });
         assert_eq!(
-            host.refused(wrong, "rollback: names"),
+            refused(&host, wrong, "rollback: names"),
             [(
                 Rank(1),
                 "Pool::rollback: the checkpoint is of another pool".to_owned()
@@ -221,7 +180,7 @@ fn checkpoints_of_another_pool_or_another_point_are_refused_on_all_ranks() {
         );
         let wrong = pool.rollback(if odd { &late } else { &early });
         assert_eq!(
-            host.refused(wrong, "rollback: names"),
+            refused(&host, wrong, "rollback: names"),
             [(Rank(1), r#"it wants [], rank 0 wants ["b"]"#.to_owned())]
         );
         // A rank in another call is told.
@@ -229,7 +188,11 @@ fn checkpoints_of_another_pool_or_another_point_are_refused_on_all_ranks() {
             true => pool.retire(&["b"]),
             false => pool.rollback(&early),
         };
-        let told = host.refused(wrong, ["rollback: drain", "retire: drain"][odd as usize]);
+        let told = refused(
+            &host,
+            wrong,
+            ["rollback: drain", "retire: drain"][odd as usize],
+        );
         let there = ["retire: drain", "rollback: drain"][odd as usize];
         assert!(told[0].1.contains(there), "{told:?}");
         // Nothing has changed.

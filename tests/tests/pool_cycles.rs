@@ -1,6 +1,8 @@
-//! Set-up and close again and again: descriptors, threads, addresses and memory end where they were. One test, alone in its
-//! process.
+//! Set-up and close again and again, between threads and between processes: descriptors, threads, ranges of addresses and
+//! memory end where they were.
 
+use std::env;
+use std::process::Command;
 use std::time::Duration;
 
 use slabfence::channel::Contract;
@@ -8,14 +10,19 @@ use slabfence::driver::{Driver, Stream, drop_released};
 use slabfence::layout::Transport;
 use slabfence_emu::{Live, Machine, Profile};
 use slabfence_tests::graphs::capture;
+use slabfence_tests::processes::{Ending, Folder, Ranks};
 use slabfence_tests::ranks::{Gather, on_ranks};
-use slabfence_tests::usage::Usage;
+use slabfence_tests::usage::{KEEPS_NOTHING, Usage};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
 
 /// After so many, what is made once and kept is there.
 const WARM_UP: u32 = 10;
 const CYCLES: u32 = 1000;
-/// Every so many, the pool is used too: by an operation, a graph and a reset.
-const USED: u32 = 10;
+/// Every so many, the pool is used too, of both transports in turn: by an operation, a graph and a reset.
+const USED: u32 = 7;
+/// The test that has a process to itself.
+const ALONE: &str = "a_thousand_set_ups_and_closes_of_threads_leave_the_process_as_it_was";
 
 fn contract(cycle: u32) -> Contract {
     let mut contract = Contract {
@@ -55,14 +62,31 @@ fn cycle(driver: &Driver, cycle: u32) {
 }
 
 #[test]
-fn a_thousand_set_ups_and_closes_leave_the_process_as_it_was() {
+fn a_thousand_set_ups_and_closes_of_threads_leave_the_process_as_it_was() {
+    let (variable, value) = KEEPS_NOTHING;
+    if env::var(variable).is_ok_and(|set| set == value) {
+        return threads();
+    }
+    // Alone, and with a C library that keeps nothing: then all is as it was.
+    let mut again = Command::new(env::current_exe().unwrap());
+    again.env(variable, value).args(["--exact", ALONE]);
+    let run = again.output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(
+        run.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+}
+
+fn threads() {
     let mut profile = Profile::named("h200-nvlink").unwrap();
     profile.granularity = 1 << 16;
     let machine = Machine::new(profile, 2).unwrap();
     let driver = Driver::from_api(machine.api().unwrap()).unwrap();
     (0..WARM_UP).for_each(|n| cycle(&driver, n));
     drop_released();
-    let before = Usage::now();
+    let before = Usage::still();
     assert_eq!(machine.live(), Live::default());
     for n in WARM_UP..CYCLES {
         cycle(&driver, n);
@@ -71,6 +95,24 @@ fn a_thousand_set_ups_and_closes_leave_the_process_as_it_was() {
     drop_released();
     let after = Usage::settled(&before);
     println!("before: {before:?}\nafter:  {after:?}");
-    assert!(after.is_within(&before), "{after:?} after {before:?}");
+    assert!(after.is_that(&before), "{after:?} after {before:?}");
     assert_eq!(machine.faults(), Vec::<String>::new());
+}
+
+/// Each rank looks at itself behind the first ones and at the end, and at its memory files behind each.
+#[test]
+fn a_thousand_set_ups_and_closes_between_processes_leave_them_as_they_were() {
+    let folder = Folder::new();
+    let scenario = format!("cycles:{CYCLES}");
+    let (ranks, variables) = ([0, 1], [KEEPS_NOTHING]);
+    let ranks = Ranks::start_in(&variables, PROGRAM, &scenario, folder.path(), &ranks, 2);
+    for ending in ranks.finish() {
+        let right = Ending {
+            code: Some(0),
+            out: vec!["done".to_owned(), "nothing left".to_owned()],
+            errors: String::new(),
+        };
+        assert_eq!(ending, right);
+    }
+    assert_eq!(folder.files(), 0);
 }

@@ -4,106 +4,81 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use slabfence::Error;
-use slabfence::channel::{Contract, Pool};
-use slabfence::driver::{CaptureMode, GraphExec, Stream};
+use slabfence::channel::Contract;
+use slabfence::driver::{CaptureMode, GraphExec};
 use slabfence::health::Health;
 use slabfence_tests::events::{count, is_readable};
+use slabfence_tests::host::{Host, contract};
 use slabfence_tests::late::{FAIL, until};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, Member, on_ranks};
+use slabfence_tests::ranks::{Member, on_ranks};
 
 /// Many times what a look takes: long enough to see an event that should not be.
 const MOMENT: Duration = Duration::from_millis(50);
 
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
+/// One rank with channels `a` and `b`.
+fn host<'a>(member: &'a Member, contract: &Contract) -> Host<'a> {
+    let host = Host::of(member, contract);
+    host.pool.prepare(&["a", "b"]).unwrap();
+    host
 }
 
-/// One rank with a pool of channels `a` and `b`, and a graph of each whose label says whose it is: graphs of different
-/// ranks do not fit together.
-struct Host<'a> {
-    member: &'a Member,
-    pool: Pool,
-    gather: Gather,
-    stream: Stream,
+/// A graph of one gather, whose label says whose it is: graphs of different ranks do not fit together.
+fn graph(host: &Host<'_>, name: &str, label: &str) -> GraphExec {
+    let stream = &host.stream;
+    let scope = host.pool.capture_labelled(name, label, stream).unwrap();
+    stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+    host.gather.enqueue(&host.channel(name), stream).unwrap();
+    let graph = stream.end_capture().unwrap();
+    scope.finish().unwrap();
+    graph.instantiate().unwrap()
 }
 
-impl<'a> Host<'a> {
-    fn new(member: &'a Member, contract: &Contract) -> Self {
-        let pool = member.pool(contract).unwrap();
-        pool.prepare(&["a", "b"]).unwrap();
-        Self {
-            pool,
-            member,
-            gather: Gather::new(member, contract, 2).unwrap(),
-            stream: Stream::new(&member.device).unwrap(),
-        }
-    }
+/// A graph that fits no other rank's.
+fn misfit(host: &Host<'_>, name: &str) -> GraphExec {
+    graph(host, name, &format!("of {}", host.member.group.me()))
+}
 
-    fn graph(&self, name: &str, label: &str) -> GraphExec {
-        let (pool, stream) = (&self.pool, &self.stream);
-        let channel = pool.channel(name).unwrap();
-        let scope = pool.capture_labelled(name, label, stream).unwrap();
-        stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
-        self.gather.enqueue(&channel, stream).unwrap();
-        let graph = stream.end_capture().unwrap();
-        scope.finish().unwrap();
-        graph.instantiate().unwrap()
-    }
+fn replay(host: &Host<'_>, exec: &mut GraphExec) {
+    exec.launch(&host.stream).unwrap();
+    host.stream.synchronize().unwrap();
+}
 
-    /// A graph that fits no other rank's.
-    fn misfit(&self, name: &str) -> GraphExec {
-        self.graph(name, &format!("of {}", self.member.group.me()))
-    }
-
-    fn replay(&self, exec: &mut GraphExec) {
-        exec.launch(&self.stream).unwrap();
-        self.stream.synchronize().unwrap();
-    }
-
-    fn right(&self, exec: &mut GraphExec, round: u32) {
-        self.gather.fill(self.member.rank(), round).unwrap();
-        self.replay(exec);
-        assert!(self.gather.output().unwrap() == self.gather.expected(round));
-    }
-
-    fn silent(&self, event: BorrowedFd<'_>) {
-        assert!(!is_readable(event, MOMENT));
-    }
+fn silent(event: BorrowedFd<'_>) {
+    assert!(!is_readable(event, MOMENT));
 }
 
 #[test]
 fn a_fault_in_a_replay_is_told_once_for_each_channel_and_again_after_a_reset() {
     let (machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
-        let host = Host::new(member, &contract());
+        let host = host(member, &contract());
         let pool = &host.pool;
         let event = pool.fault_event().unwrap();
         assert_eq!(event.as_raw_fd(), pool.fault_event().unwrap().as_raw_fd());
-        let mut fits = ["a", "b"].map(|name| host.graph(name, name));
-        let mut misfits = ["a", "b"].map(|name| host.misfit(name));
-        fits.iter_mut().for_each(|exec| host.right(exec, 0));
-        host.silent(event);
+        let mut fits = ["a", "b"].map(|name| graph(&host, name, name));
+        let mut misfits = ["a", "b"].map(|name| misfit(&host, name));
+        fits.iter_mut()
+            .for_each(|exec| host.right(0, || exec.launch(&host.stream)));
+        silent(event);
         for round in 1..4 {
             for misfit in &mut misfits {
-                host.replay(misfit);
+                replay(&host, misfit);
                 assert_eq!(count(event), 1, "round {round}");
                 // What finds the channel failed is no new fault.
-                host.replay(misfit);
-                host.silent(event);
+                replay(&host, misfit);
+                silent(event);
             }
             pool.reset().unwrap();
-            fits.iter_mut().for_each(|exec| host.right(exec, round));
-            host.silent(event);
+            fits.iter_mut()
+                .for_each(|exec| host.right(round, || exec.launch(&host.stream)));
+            silent(event);
         }
         drop((fits, misfits));
         pool.close().unwrap();
         let closed = pool.fault_event();
         assert!(matches!(closed, Err(Error::Closed { .. })), "{closed:?}");
-        host.silent(event);
+        silent(event);
     });
     assert_eq!(machine.faults(), Vec::<String>::new());
 }
@@ -112,18 +87,18 @@ fn a_fault_in_a_replay_is_told_once_for_each_channel_and_again_after_a_reset() {
 fn what_nobody_has_read_is_taken_back_when_no_fault_is_left() {
     let (_machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
-        let host = Host::new(member, &contract());
+        let host = host(member, &contract());
         let pool = &host.pool;
         let event = pool.fault_event().unwrap();
         let fails = |name: &str| {
-            let mut exec = host.misfit(name);
-            host.replay(&mut exec);
+            let mut exec = misfit(&host, name);
+            replay(&host, &mut exec);
         };
         fails("a");
         assert!(is_readable(event, FAIL));
         pool.reset().unwrap();
         assert_eq!(pool.health().unwrap(), Health::Healthy);
-        host.silent(event);
+        silent(event);
         fails("a");
         assert_eq!(count(event), 1);
         fails("b");
@@ -132,7 +107,7 @@ fn what_nobody_has_read_is_taken_back_when_no_fault_is_left() {
         // The other fault is still there.
         assert!(is_readable(event, Duration::ZERO));
         pool.retire(&["b"]).unwrap();
-        host.silent(event);
+        silent(event);
         // The ranges' next channel.
         pool.prepare(&["c"]).unwrap();
         fails("c");
@@ -145,9 +120,9 @@ fn what_nobody_has_read_is_taken_back_when_no_fault_is_left() {
 fn an_event_that_is_asked_for_late_tells_of_all_faults_so_far() {
     let (_machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
-        let host = Host::new(member, &contract());
+        let host = host(member, &contract());
         for name in ["a", "b"] {
-            host.replay(&mut host.misfit(name));
+            replay(&host, &mut misfit(&host, name));
         }
         assert_eq!(count(host.pool.fault_event().unwrap()), 2);
         host.pool.close().unwrap();
@@ -162,14 +137,14 @@ fn a_warning_is_no_event() {
         ..contract()
     };
     on_ranks(&driver, 2, |member| {
-        let host = Host::new(member, &contract);
+        let host = host(member, &contract);
         let event = host.pool.fault_event().unwrap();
-        let mut exec = host.graph("a", "a");
+        let mut exec = graph(&host, "a", "a");
         host.gather.fill(member.rank(), 0).unwrap();
         if member.rank() == 0 {
             exec.launch(&host.stream).unwrap();
             until("warned", || host.pool.health().unwrap() == Health::Warned);
-            host.silent(event);
+            silent(event);
             member.group.verdict("warned", &Ok(())).unwrap();
         } else {
             member.group.verdict("warned", &Ok(())).unwrap();
@@ -177,7 +152,7 @@ fn a_warning_is_no_event() {
         }
         host.stream.synchronize().unwrap();
         assert!(host.gather.output().unwrap() == host.gather.expected(0));
-        host.silent(event);
+        silent(event);
         drop(exec);
         host.pool.close().unwrap();
     });
@@ -187,8 +162,8 @@ fn a_warning_is_no_event() {
 fn a_graph_that_outlives_its_pool_is_still_told_of() {
     let (machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
-        let host = Host::new(member, &contract());
-        let mut exec = host.misfit("a");
+        let host = host(member, &contract());
+        let mut exec = misfit(&host, "a");
         let event = host.pool.fault_event().unwrap();
         let event = event.try_clone_to_owned().unwrap();
         let Host { pool, stream, .. } = host;

@@ -62,12 +62,10 @@ fn different_operations_at_the_same_epoch_are_diagnosed_on_both_ranks() {
         assert_eq!((fault.rank, fault.epoch), (Rank(member.rank()), 3));
         assert_eq!(fault.operation, Some(OperationKind::AllGatherHeads));
         assert_eq!(fault.channel, "decode");
-        // Who notices first says so; the other may learn of it from the first.
-        let cause = fault.cause.unwrap();
-        assert!(
-            matches!(cause, Cause::TagMismatch | Cause::PeerFailed),
-            "{fault}"
-        );
+        // Who notices first says so; the other may learn of it from the first, in a wait or, where some of its warps have
+        // yet to begin, from the poison that they find.
+        let causes = [Cause::TagMismatch, Cause::PeerFailed, Cause::Skipped];
+        assert!(causes.contains(&fault.cause.unwrap()), "{fault}");
         let Err(Error::Fault(report)) = gather.enqueue(&channel, &stream) else {
             panic!("a poisoned channel accepted an operation");
         };
@@ -264,43 +262,6 @@ fn epochs_pass_the_limits_of_32_bits() {
             }
         }
         assert_eq!(pool.health().unwrap(), Health::Healthy);
-        pool.close().unwrap();
-    });
-}
-
-#[test]
-fn a_rank_that_hangs_fails_the_reset_by_name_and_the_pool_can_only_be_closed() {
-    let (_machine, driver) = machine(2);
-    let contract = Contract {
-        fail: Duration::from_millis(3500),
-        ..contract(0)
-    };
-    let members = slabfence::group::ThreadBootstrap::world(2)
-        .into_iter()
-        .map(|member| std::sync::Arc::new(member) as _)
-        .collect();
-    let limit = Duration::from_secs(5);
-    slabfence_tests::ranks::on_members(&driver, members, limit, |member| {
-        let (pool, channel) = member.channel(&contract, "decode").unwrap();
-        let stream = Stream::new(&member.device).unwrap();
-        let gather = Gather::new(member, &contract, 2).unwrap();
-        if member.rank() == 0 {
-            gather.enqueue(&channel, &stream).unwrap();
-        }
-        let Err(Error::Setup { phase, failures }) = pool.reset() else {
-            panic!("reset beside a running operation");
-        };
-        assert_eq!((phase, failures[0].0), ("reset: drain", Rank(0)));
-        assert!(
-            failures[0].1.contains("device 0 still runs"),
-            "{}",
-            failures[0].1
-        );
-        let said = gather.enqueue(&channel, &stream).unwrap_err().to_string();
-        assert!(said.contains("the pool can only be closed"), "{said}");
-        // Its memory is still there.
-        channel.verdict().unwrap();
-        stream.synchronize().unwrap();
         pool.close().unwrap();
     });
 }

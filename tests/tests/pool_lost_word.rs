@@ -1,55 +1,15 @@
 //! A rank that does its part of a step and does not learn how the step ended.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use slabfence::Error;
-use slabfence::channel::Contract;
 use slabfence::driver::{CaptureMode, Stream};
-use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
+use slabfence::group::{Rank, ThreadBootstrap};
 use slabfence_emu::Live;
-use slabfence_tests::late::FAIL;
+use slabfence_tests::host::contract;
+use slabfence_tests::lossy::lossy;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_members};
-
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
-
-/// A bootstrap that loses what it has delivered, once the switch is on, in messages of one step.
-struct Lossy {
-    inner: ThreadBootstrap,
-    step: &'static str,
-    on: AtomicBool,
-    once: bool,
-}
-
-impl Bootstrap for Lossy {
-    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let parts = self.inner.all_gather(bytes, deadline)?;
-        let here = bytes[8..].starts_with(self.step.as_bytes());
-        if here && self.on.load(Ordering::Relaxed) {
-            self.on.store(!self.once, Ordering::Relaxed);
-            return Err(BootstrapError::Other("lost".to_owned()));
-        }
-        Ok(parts)
-    }
-}
-
-/// The bootstrap of a rank, of which rank 1 loses what it is told in this step.
-fn lossy(inner: ThreadBootstrap, step: &'static str, once: bool) -> Arc<dyn Bootstrap> {
-    let on = AtomicBool::new(inner.rank() == Rank(1));
-    Arc::new(Lossy {
-        inner,
-        step,
-        on,
-        once,
-    })
-}
 
 /// Runs two ranks of which rank 1 loses what it is told in this step, as often as it takes part in it.
 fn losing<T: Send>(

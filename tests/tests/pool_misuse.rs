@@ -6,21 +6,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use slabfence::Error;
-use slabfence::channel::Contract;
 use slabfence::driver::{CaptureMode, Stream};
 use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
 use slabfence::sys::{CUresult, CUstreamCaptureMode};
 use slabfence_emu::Live;
+use slabfence_tests::host::contract;
 use slabfence_tests::late::{FAIL, hold};
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_members, on_ranks};
-
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
 
 #[test]
 fn close_during_a_capture_frees_nothing_that_runs_and_leaves_the_capture_alone() {

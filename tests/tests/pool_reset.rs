@@ -1,12 +1,15 @@
-//! What a reset refuses before any rank has changed anything, and that the pool then goes on as it was.
+//! What a reset refuses before any rank has changed anything, so that the pool then goes on as it was, and what ends one.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use slabfence::Error;
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::{CaptureMode, Stream};
-use slabfence::group::Rank;
+use slabfence::group::{Rank, ThreadBootstrap};
 use slabfence_emu::Live;
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, Member, on_ranks};
+use slabfence_tests::ranks::{Gather, Member, on_members, on_ranks};
 
 fn contract() -> Contract {
     Contract::new(4, 64, 64, 8)
@@ -125,6 +128,43 @@ fn a_scope_refuses_the_reset_and_what_it_captures_replays() {
         assert!(gather.output().unwrap() == gather.expected(3));
         drop((exec, graph));
         works(member, &pool, &stream);
+        pool.close().unwrap();
+    });
+}
+
+#[test]
+fn a_rank_that_hangs_fails_the_reset_by_name_and_the_pool_can_only_be_closed() {
+    let (_machine, driver) = machine(2);
+    let contract = Contract {
+        fail: Duration::from_millis(3500),
+        ..contract()
+    };
+    let members = ThreadBootstrap::world(2)
+        .into_iter()
+        .map(|member| Arc::new(member) as _)
+        .collect();
+    let limit = Duration::from_secs(5);
+    on_members(&driver, members, limit, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 2).unwrap();
+        if member.rank() == 0 {
+            gather.enqueue(&channel, &stream).unwrap();
+        }
+        let Err(Error::Setup { phase, failures }) = pool.reset() else {
+            panic!("reset beside a running operation");
+        };
+        assert_eq!((phase, failures[0].0), ("reset: drain", Rank(0)));
+        assert!(
+            failures[0].1.contains("device 0 still runs"),
+            "{}",
+            failures[0].1
+        );
+        let said = gather.enqueue(&channel, &stream).unwrap_err().to_string();
+        assert!(said.contains("the pool can only be closed"), "{said}");
+        // Its memory is still there.
+        channel.verdict().unwrap();
+        stream.synchronize().unwrap();
         pool.close().unwrap();
     });
 }

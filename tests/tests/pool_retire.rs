@@ -2,78 +2,39 @@
 
 use std::time::Duration;
 
-use slabfence::channel::{Channel, Contract, Part, Pool};
-use slabfence::driver::Stream;
+use slabfence::channel::{Channel, Part};
 use slabfence::group::Rank;
 use slabfence::health::Health;
 use slabfence::{Error, Result};
 use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
+use slabfence_tests::host::Host;
 use slabfence_tests::probe::{Probe, machine};
-use slabfence_tests::ranks::{Gather, Member, on_ranks};
+use slabfence_tests::ranks::on_ranks;
 
-fn contract(max_channels: u32, fail: Duration) -> Contract {
-    Contract {
-        max_channels,
-        fail,
-        ..Contract::new(4, 64, 64, 8)
+/// Gathers `rounds` times.
+fn gathers(host: &Host<'_>, channel: &Channel, rounds: u32) {
+    for round in 0..rounds {
+        host.eager(channel, round);
     }
 }
 
-/// Where no wait is to fail, however busy the machine.
-const PATIENT: Duration = Duration::from_secs(60);
-
-/// One rank with a pool and what it gathers with.
-struct Host<'a> {
-    member: &'a Member,
-    pool: Pool,
-    gather: Gather,
-    stream: Stream,
+/// Prepares one channel.
+fn prepared(host: &Host<'_>, name: &str) -> Channel {
+    host.pool.prepare(&[name]).unwrap();
+    host.channel(name)
 }
 
-impl<'a> Host<'a> {
-    fn new(member: &'a Member, max_channels: u32) -> Self {
-        Self::failing_after(member, max_channels, PATIENT)
-    }
-
-    fn failing_after(member: &'a Member, max_channels: u32, fail: Duration) -> Self {
-        let contract = contract(max_channels, fail);
-        Self {
-            member,
-            pool: member.pool(&contract).unwrap(),
-            gather: Gather::new(member, &contract, 2).unwrap(),
-            stream: Stream::new(&member.device).unwrap(),
-        }
-    }
-
-    /// Gathers `rounds` times and checks every result.
-    fn gather(&self, channel: &Channel, rounds: u32) {
-        for round in 0..rounds {
-            self.gather.fill(self.member.rank(), round).unwrap();
-            self.gather.enqueue(channel, &self.stream).unwrap();
-            self.stream.synchronize().unwrap();
-            assert_eq!(self.gather.output().unwrap(), self.gather.expected(round));
-        }
-    }
-
-    fn channel(&self, name: &str) -> Channel {
-        self.pool.prepare(&[name]).unwrap();
-        self.pool.channel(name).unwrap()
-    }
-
-    /// Where a channel keeps its epoch, and the epoch.
-    fn epoch(&self, name: &str) -> (u64, u64) {
-        let ranges = self.pool.ranges().unwrap();
-        let local = ranges.iter().find(|range| {
-            let mine = range.owner == self.member.group.me();
-            mine && range.part == Part::Local && range.channel.as_deref() == Some(name)
-        });
-        let at = local.unwrap().base;
-        (
-            at,
-            Probe::new(&self.member.device).unwrap().peek(at).unwrap(),
-        )
-    }
+/// Where a channel keeps its epoch, and the epoch.
+fn epoch(host: &Host<'_>, name: &str) -> (u64, u64) {
+    let ranges = host.pool.ranges().unwrap();
+    let local = ranges.iter().find(|range| {
+        let mine = range.owner == host.member.group.me();
+        mine && range.part == Part::Local && range.channel.as_deref() == Some(name)
+    });
+    let at = local.unwrap().base;
+    let probe = Probe::new(&host.member.device).unwrap();
+    (at, probe.peek(at).unwrap())
 }
 
 fn words(result: Result<()>) -> String {
@@ -85,21 +46,21 @@ fn the_next_channel_gets_the_ranges_and_begins_above_all_that_they_have_seen() {
     let (machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
         let host = Host::new(member, 1);
-        let a = host.channel("a");
-        host.gather(&a, 3);
-        let (at, epoch) = host.epoch("a");
-        assert_eq!(epoch, 5);
+        let a = prepared(&host, "a");
+        gathers(&host, &a, 3);
+        let (at, first) = epoch(&host, "a");
+        assert_eq!(first, 5);
         let full = words(host.pool.prepare(&["b"]));
         assert!(full.contains("max_channels is 1"), "{full}");
         host.pool.retire(&["a"]).unwrap();
-        let b = host.channel("b");
-        assert_eq!(host.epoch("b"), (at, 7));
-        host.gather(&b, 4);
+        let b = prepared(&host, "b");
+        assert_eq!(epoch(&host, "b"), (at, 7));
+        gathers(&host, &b, 4);
         assert!(host.pool.channel("a").is_err());
         host.pool.retire(&["b"]).unwrap();
-        let again = host.channel("a");
-        assert_eq!(host.epoch("a"), (at, 13));
-        host.gather(&again, 2);
+        let again = prepared(&host, "a");
+        assert_eq!(epoch(&host, "a"), (at, 13));
+        gathers(&host, &again, 2);
         // The first channel of this name is another one.
         let refused = words(host.gather.enqueue(&a, &host.stream));
         assert!(refused.contains("channel 'a' was retired"), "{refused}");
@@ -138,7 +99,7 @@ fn a_channel_that_a_graph_of_one_rank_holds_is_busy_on_all_and_stays_as_it_is() 
         };
         assert!(words.contains("1 graph(s) hold channel 'a'"), "{words}");
         for name in ["a", "b"] {
-            host.gather(&host.pool.channel(name).unwrap(), 1);
+            gathers(&host, &host.channel(name), 1);
         }
         drop(graph);
         host.pool.retire(&["a", "b"]).unwrap();
@@ -164,7 +125,7 @@ fn wishes_that_cannot_be_met_change_nothing_on_any_rank() {
             "{unknown}"
         );
         for name in ["a", "b"] {
-            host.gather(&host.pool.channel(name).unwrap(), 2);
+            gathers(&host, &host.channel(name), 2);
         }
         host.pool.close().unwrap();
     });
@@ -187,11 +148,11 @@ fn a_failed_channel_can_be_retired_and_the_others_go_on() {
         }
         host.pool.retire(&["b"]).unwrap();
         assert_eq!(host.pool.health().unwrap(), Health::Healthy);
-        host.gather(&c, 2);
+        gathers(&host, &c, 2);
         // The others' ranges are not the first ones any more.
         host.pool.reset().unwrap();
-        host.gather(&c, 3);
-        host.gather(&host.channel("d"), 3);
+        gathers(&host, &c, 3);
+        gathers(&host, &prepared(&host, "d"), 3);
         host.pool.close().unwrap();
     });
 }

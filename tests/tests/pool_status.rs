@@ -12,6 +12,7 @@ use slabfence::layout::{LocalBlock, Transport};
 use slabfence::sys::{CUresult, CUstream};
 use slabfence_emu::{Live, Machine};
 use slabfence_tests::graphs::capture;
+use slabfence_tests::host::contract;
 use slabfence_tests::late::FAIL;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_members, on_ranks};
@@ -21,13 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Longer than a collective call takes, on a loaded host too.
 const LONG: Duration = Duration::from_secs(4);
-
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
 
 fn status(pool: &Pool) -> PoolStatus {
     let status = pool.status_within(PATIENCE).unwrap();

@@ -92,6 +92,8 @@ fn memory_that_a_roll_back_could_not_free_is_freed_by_its_ticket_before_the_next
         );
         let left = "(create: free failed on rank 0: rank 0: cuMemUnmap failed";
         assert!(words.contains(left), "{words}");
+        let alone = ": call Ticket::retry on each rank that has a ticket; none waits for another";
+        assert!(words.ends_with(alone), "{words}");
         let again =
             "create: pending failed on ranks 0, 1: rank 0: an earlier creation has left memory";
         assert!(refusal(member).starts_with(again));
@@ -127,10 +129,9 @@ fn ranks_that_did_not_learn_how_the_creation_ended_give_its_memory_back_together
             );
         } else {
             let (ticket, words) = ticket(member);
-            assert!(
-                words.contains("its memory is kept, since peers may use it"),
-                "{words}"
-            );
+            let together =
+                "; its memory is kept, since peers may use it: call Ticket::retry on all ranks";
+            assert!(words.ends_with(together), "{words}");
             while ticket.retry().is_err() {}
             ticket.retry().unwrap();
         }

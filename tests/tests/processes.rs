@@ -46,12 +46,6 @@ fn processes_pull_from_each_others_memory_by_announced_addresses_and_leave_nothi
     undisturbed("pull", 2);
 }
 
-/// Each rank looks at its descriptors, threads, addresses and memory after 10 of them, and at the end.
-#[test]
-fn forty_set_ups_and_closes_leave_the_processes_as_they_were() {
-    undisturbed("cycles:40", 2);
-}
-
 /// Runs a scenario with each rank in a network namespace of its own. Root has a right to that, unless a sandbox took it away,
 /// and so has everybody on most hosts; elsewhere the ranks go on in one namespace, where only the folder's use is tested.
 fn apart(scenario: &str, world: u32) {

@@ -13,8 +13,8 @@ const AT_ONCE: Duration = Duration::from_secs(50);
 const AT_THE_DOOR: [u32; 2] = [8, 9];
 /// The limit of a wait in these scenarios.
 const FAIL: Duration = Duration::from_secs(5);
-/// What a busy machine may add to it, far less than the patience of ranks with one another.
-const MARGIN: Duration = Duration::from_secs(20);
+/// What a busy machine may add to it by the kernel's own clock: what lies between two looks of a kernel that waits.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// Exchanges between joining and the first operation.
 const SETUP: u32 = 16;
 
@@ -119,17 +119,15 @@ fn in_run(scenario: &str) {
             let [fault, reset, close, abandoned, done, left] = &out[..] else {
                 panic!("{out:?}")
             };
-            // Whoever did not see it first learns of it from who did.
-            let after = fault
+            // By the record, not by this test's clock, which counts what a busy machine does between all this.
+            let waited = fault
                 .strip_suffix(" ms")
                 .and_then(|said| said.rsplit(' ').next());
-            let after: u64 = after.and_then(|ms| ms.parse().ok()).expect("a time");
-            let told = Duration::from_millis(after);
-            assert!(told < FAIL + MARGIN, "{fault}");
-            assert!(
-                !fault.contains("EntryTimeout") || told > FAIL / 2,
-                "{fault}"
-            );
+            let waited: u64 = waited.and_then(|ms| ms.parse().ok()).expect("a time");
+            let waited = Duration::from_millis(waited);
+            assert!(waited < FAIL + BETWEEN_LOOKS, "{fault}");
+            // Whoever did not see it first learns of it from who did, and has waited less.
+            assert!(!fault.contains("Timeout") || waited >= FAIL, "{fault}");
             late += u32::from(fault.contains(&format!("late rank Some(Rank({victim}))")));
             let words = format!("reset: rank {victim} left the group");
             assert!(reset.starts_with(&words), "{reset}");

@@ -15,16 +15,9 @@ use rustix::net::{
 use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::status::{self, Document, Pool, SCHEMA};
-use slabfence_tests::late::FAIL;
+use slabfence_tests::host::contract;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_ranks};
-
-fn contract() -> Contract {
-    Contract {
-        fail: FAIL,
-        ..Contract::new(4, 64, 64, 8)
-    }
-}
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);

@@ -1,6 +1,9 @@
 //! Combined shards at the edges: empty shards and what they may hold, weights that vanish, log-sum-exps far from zero,
 //! results that are infinite, no number, or too small for the type.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use slabfence::channel::Contract;
 use slabfence::collective::{Layout, LseBase};
 use slabfence::driver::Stream;
@@ -70,6 +73,33 @@ fn combine_in(base: LseBase, world: u32, source: Source, also: impl Fn(&Exchange
     }
 }
 
+/// Each rank's outputs by element type's code, from [`combine_in`].
+fn results(
+    base: LseBase,
+    world: u32,
+    source: Source,
+    also: impl Fn(&Exchange, &[u8]) + Sync,
+) -> BTreeMap<(u32, u32), Vec<Vec<u8>>> {
+    let results = Mutex::new(BTreeMap::new());
+    combine_in(base, world, source, |exchange, got| {
+        also(exchange, got);
+        let key = (exchange.rank, exchange.shape.dtype.code());
+        let mut results = results.lock().unwrap();
+        let all: &mut Vec<Vec<u8>> = results.entry(key).or_default();
+        all.push(got.to_vec());
+    });
+    results.into_inner().unwrap()
+}
+
+/// The elements of an output.
+fn values(exchange: &Exchange, got: &[u8]) -> impl Iterator<Item = f32> {
+    let dtype = exchange.shape.dtype;
+    got.chunks_exact(dtype.bytes()).map(move |element| {
+        let bits = element.iter().rev().fold(0, |w, &b| w << 8 | u32::from(b));
+        widen(dtype, bits)
+    })
+}
+
 /// −inf, NaN or +inf.
 fn empty(word: u32) -> f32 {
     [f32::NEG_INFINITY, f32::NAN, f32::INFINITY, -f32::NAN][word as usize % 4]
@@ -128,6 +158,35 @@ fn the_only_shard_that_is_not_empty_comes_through_unchanged() {
 }
 
 #[test]
+fn an_lse_of_minus_infinity_nan_or_plus_infinity_empties_its_shard_and_no_other() {
+    // Rank 1's shard, in every row, beside two with numbers.
+    fn beside(place: Place, edge: f32) -> f32 {
+        match place.rank {
+            1 => edge,
+            _ => (Source::NUMBERS.lse)(place),
+        }
+    }
+    let element = |dtype, place: Place| match place.rank {
+        1 => nan(dtype, place),
+        _ => (Source::NUMBERS.element)(dtype, place),
+    };
+    let edges: [fn(Place) -> f32; 4] = [
+        |place| beside(place, f32::NEG_INFINITY),
+        |place| beside(place, f32::NAN),
+        |place| beside(place, -f32::NAN),
+        |place| beside(place, f32::INFINITY),
+    ];
+    for base in [LseBase::Two, LseBase::E] {
+        let results = edges.map(|lse| {
+            results(base, 3, Source { element, lse }, |exchange, got| {
+                assert!(values(exchange, got).all(|value| value.is_finite() && value != 0.0));
+            })
+        });
+        assert!(results.iter().all(|edge| *edge == results[0]));
+    }
+}
+
+#[test]
 fn a_weight_that_vanishes_takes_its_payload_with_it() {
     // Rank 0 is ahead of the others by 126 and more, up to the difference that overflows.
     let source = Source {
@@ -143,10 +202,7 @@ fn a_weight_that_vanishes_takes_its_payload_with_it() {
         },
     };
     combine(4, source, |exchange, got| {
-        for element in got.chunks_exact(exchange.shape.dtype.bytes()) {
-            let bits = element.iter().rev().fold(0, |w, &b| w << 8 | u32::from(b));
-            assert!(widen(exchange.shape.dtype, bits).is_finite());
-        }
+        assert!(values(exchange, got).all(f32::is_finite));
     });
 }
 
@@ -188,16 +244,7 @@ fn a_common_shift_of_all_log_sum_exps_changes_no_bit() {
         |place| lse(place) + 1_048_576.0,
         |place| lse(place) - 1_048_576.0,
     ]
-    .map(|lse: fn(Place) -> f32| {
-        let results = std::sync::Mutex::new(std::collections::BTreeMap::new());
-        combine(3, Source { element, lse }, |exchange, got| {
-            let mut results = results.lock().unwrap();
-            let key = (exchange.rank, exchange.shape.dtype.code());
-            let all: &mut Vec<Vec<u8>> = results.entry(key).or_default();
-            all.push(got.to_vec());
-        });
-        results.into_inner().unwrap()
-    });
+    .map(|lse: fn(Place) -> f32| results(LseBase::Two, 3, Source { element, lse }, |_, _| {}));
     assert!(results[0] == results[1] && results[0] == results[2]);
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask acceptance`: every test that `docs/acceptance.md` names is in the test program that it names.
+//! `cargo xtask acceptance`: every test that `docs/acceptance.md` names is in the test program that it names, and runs there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -16,7 +16,7 @@ const ITEMS: u32 = 19;
 /// A test by its package, its target and its path there.
 type Test<'a> = (&'a str, &'a str, &'a str);
 
-/// Fails with the first row that is missing, names no test, or names one that no program has.
+/// Fails with the first row that is missing, names no test, or names one that no program has or that is ignored there.
 pub fn check() -> Result<()> {
     let page = read_text(&root().join(PAGE))?;
     let named = named(&page)?;
@@ -24,13 +24,13 @@ pub fn check() -> Result<()> {
     let targets: BTreeSet<_> = named.iter().map(|test| (test.0, test.1)).collect();
     let tests = targets
         .into_iter()
-        .map(|target| Ok((target, list(&programs, target.0, target.1)?)))
+        .map(|target| Ok((target, Program::of(&programs, target.0, target.1)?)))
         .collect::<Result<BTreeMap<_, _>>>()?;
-    let is_there = |&&(package, target, path): &&Test<'_>| tests[&(package, target)].contains(path);
-    if let Some((package, target, path)) = named.iter().find(|test| !is_there(test)) {
-        return Err(format!("{PAGE}: {package}::{target} has no test {path}"));
+    for (package, target, path) in &named {
+        let runs = tests[&(*package, *target)].runs(path);
+        runs.map_err(|words| format!("{PAGE}: {package}::{target} {words} {path}"))?;
     }
-    println!("{PAGE}: {} tests, all there", named.len());
+    println!("{PAGE}: {} tests, all there and none ignored", named.len());
     Ok(())
 }
 
@@ -88,15 +88,42 @@ fn package(id: &str) -> &str {
     }
 }
 
-fn list(
-    programs: &BTreeMap<(String, String), String>,
-    package: &str,
-    target: &str,
-) -> Result<BTreeSet<String>> {
-    let program = programs.get(&(package.to_owned(), target.to_owned()));
-    let program =
-        program.ok_or_else(|| format!("{PAGE}: {package} has no test program {target}"))?;
-    let output = run(Command::new(program).args(["--list", "--format", "terse"]))?;
+/// What a test program says of its tests.
+struct Program {
+    all: BTreeSet<String>,
+    /// Those that run only when they are asked for.
+    ignored: BTreeSet<String>,
+}
+
+impl Program {
+    fn of(
+        programs: &BTreeMap<(String, String), String>,
+        package: &str,
+        target: &str,
+    ) -> Result<Self> {
+        let program = programs.get(&(package.to_owned(), target.to_owned()));
+        let program =
+            program.ok_or_else(|| format!("{PAGE}: {package} has no test program {target}"))?;
+        Ok(Self {
+            all: list(program, &[])?,
+            ignored: list(program, &["--ignored"])?,
+        })
+    }
+
+    /// Whether an ordinary run of the program has this test; what is wrong with it otherwise.
+    fn runs(&self, path: &str) -> std::result::Result<(), &'static str> {
+        match (self.all.contains(path), self.ignored.contains(path)) {
+            (true, false) => Ok(()),
+            (true, true) => Err("ignores"),
+            (false, _) => Err("has no test"),
+        }
+    }
+}
+
+/// The tests that a program lists.
+fn list(program: &str, which: &[&str]) -> Result<BTreeSet<String>> {
+    let arguments = ["--list", "--format", "terse"];
+    let output = run(Command::new(program).args(arguments).args(which))?;
     let tests = String::from_utf8_lossy(&output.stdout);
     let names = tests.lines().filter_map(|line| line.strip_suffix(": test"));
     Ok(names.map(str::to_owned).collect())
@@ -104,7 +131,10 @@ fn list(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+    use crate::output::Scratch;
 
     /// A page whose row `item` is replaced.
     fn page(item: u32, row: &str) -> String {
@@ -151,9 +181,29 @@ mod tests {
     fn a_test_that_is_not_in_the_program_is_missing() {
         let own = std::env::current_exe().unwrap().display().to_string();
         let programs = [(("xtask".to_owned(), "bin".to_owned()), own)].into();
-        let tests = list(&programs, "xtask", "bin").unwrap();
-        assert!(tests.contains("acceptance::tests::a_test_that_is_not_in_the_program_is_missing"));
-        assert!(!tests.contains("acceptance::tests::another"));
-        assert!(list(&programs, "xtask", "lib").is_err());
+        let tests = Program::of(&programs, "xtask", "bin").unwrap();
+        let here = "acceptance::tests::a_test_that_is_not_in_the_program_is_missing";
+        assert_eq!(tests.runs(here), Ok(()));
+        assert_eq!(tests.runs("acceptance::tests::another"), Err("has no test"));
+        assert!(Program::of(&programs, "xtask", "lib").is_err());
+    }
+
+    #[test]
+    fn a_test_that_its_program_ignores_is_refused() {
+        // As libtest: ignored tests are among all, and alone where they are asked for.
+        let folder = Scratch::new("acceptance").unwrap();
+        let script = "#!/bin/sh\n[ \"$4\" = --ignored ] || echo 'runs: test'\necho 'slow: test'\n";
+        folder.put("program", script.as_bytes()).unwrap();
+        let program = folder.path().join("program");
+        let executable = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&program, executable).unwrap();
+        let programs = [(
+            ("p".to_owned(), "t".to_owned()),
+            program.display().to_string(),
+        )]
+        .into();
+        let tests = Program::of(&programs, "p", "t").unwrap();
+        assert_eq!(tests.runs("runs"), Ok(()));
+        assert_eq!(tests.runs("slow"), Err("ignores"));
     }
 }

@@ -41,6 +41,8 @@ pub fn too_many_lost() -> bool {
 pub struct Outcome {
     /// Runs that were made.
     pub runs: u64,
+    /// Accesses that the detector had no room to remember.
+    pub forgotten: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
@@ -117,6 +119,7 @@ pub fn run_alone(scene: Scene, settings: &Settings) -> Result<Outcome, Failure> 
     let explored = explored.map_err(held_error)?;
     Ok(Outcome {
         runs: explored.runs,
+        forgotten: explored.forgotten,
         bad: explored.bad,
     })
 }
@@ -179,6 +182,7 @@ fn explore(
     let explored = held.explore(plan, seeds.iter().copied(), &mut check);
     let explored = explored.map_err(held_error)?;
     outcome.runs += explored.runs;
+    outcome.forgotten += explored.forgotten;
     let mut bad = explored.bad;
     if bad.is_none() && !last && seeds.last() != Some(&SETTLED) {
         let settled = held.explore(plan, [SETTLED], check).map_err(held_error)?;

@@ -99,12 +99,17 @@ fn line(pair: Pair, worlds: &[u32], settings: &Settings) -> Result<Line, Failure
             line.left_out += 1;
             continue;
         };
-        let Outcome { runs, bad } = outcome.map_err(|failure| {
+        let Outcome {
+            runs,
+            forgotten,
+            bad,
+        } = outcome.map_err(|failure| {
             let place = format!("{pair}, world {}, {}", case.world(), case.name());
             failure.at(&place)
         })?;
         line.cases += 1;
         line.runs += runs;
+        line.forgotten += forgotten;
         for found in bad.iter().flat_map(Found::of) {
             line.add(case.world(), case.name(), found, settings);
         }

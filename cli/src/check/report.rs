@@ -49,6 +49,8 @@ pub struct Line {
     pub left_out: u64,
     /// Runs.
     pub runs: u64,
+    /// Accesses that the detector had no room to remember, in all runs.
+    pub forgotten: u64,
     /// How long it took.
     pub seconds: f64,
     findings: Vec<Entry>,
@@ -91,6 +93,7 @@ impl Line {
             cases: 0,
             left_out: 0,
             runs: 0,
+            forgotten: 0,
             seconds: 0.0,
             findings: Vec::new(),
         }
@@ -160,6 +163,13 @@ impl fmt::Display for Line {
                 f,
                 "  {} scenarios were left out after others failed",
                 self.left_out
+            )?;
+        }
+        if self.forgotten > 0 {
+            writeln!(
+                f,
+                "  {} accesses were more than the checker remembers (see its limits in docs/checker.md): what races with those was not found",
+                self.forgotten
             )?;
         }
         for entry in &self.findings {

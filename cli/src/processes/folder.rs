@@ -3,6 +3,7 @@
 use std::fs::{DirBuilder, read_to_string, remove_dir_all};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +13,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use super::stale;
 use crate::failure::Failure;
 
 /// The signals by which a run is ended from outside.
 const ENDING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
-/// How often a folder is emptied in which somebody makes files meanwhile.
+/// How often a folder is made that somebody takes away meanwhile, or emptied in which somebody makes files.
 const ATTEMPTS: usize = 100;
 
 /// A folder for nobody else. It goes as soon as the ranks have met, or before a signal ends this process.
@@ -27,7 +29,14 @@ pub struct Folder {
 }
 
 /// Where it is, as long as it is there.
-type Place = Arc<Mutex<Option<PathBuf>>>;
+type Place = Arc<Mutex<Option<Made>>>;
+
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    /// Tells other runs that it is not stale.
+    _lock: OwnedFd,
+}
 
 impl Folder {
     /// Makes one.
@@ -37,18 +46,15 @@ impl Folder {
         remove_at_signals(&shared).map_err(|error| {
             Failure::Fault(format!("the ends of this run cannot be watched: {error}"))
         })?;
-        // The standard library seeds its hashers from the system's random numbers.
-        let number = RandomState::new().hash_one("folder");
-        let path = std::env::temp_dir().join(format!("slabfence-{number:016x}"));
+        let folder = std::env::temp_dir();
+        stale::sweep(&folder);
         let mut place = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
+        *place = Some(make(&folder).map_err(|(path, error)| {
             Failure::Use(format!(
                 "no folder for the ranks to meet in: {}: {error}; set TMPDIR, or use --threads",
                 path.display()
             ))
-        })?;
-        *place = Some(path);
+        })?);
         drop(place);
         Ok(Self { path: shared })
     }
@@ -56,7 +62,10 @@ impl Folder {
     /// Where it is; empty if it has gone.
     pub fn path(&self) -> PathBuf {
         let place = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        place.clone().unwrap_or_default()
+        place
+            .as_ref()
+            .map(|made| made.path.clone())
+            .unwrap_or_default()
     }
 
     /// Removes it, if it is there.
@@ -71,8 +80,28 @@ impl Drop for Folder {
     }
 }
 
-fn remove(place: &mut Option<PathBuf>) {
-    if let Some(path) = place.take()
+/// Makes a folder that this process holds. A run that begins meanwhile may find it before it is locked, and take it away.
+fn make(place: &Path) -> Result<Made, (PathBuf, io::Error)> {
+    let mut gone = io::Error::from(io::ErrorKind::NotFound);
+    let mut path = PathBuf::new();
+    for _ in 0..ATTEMPTS {
+        // The standard library seeds its hashers from the system's random numbers.
+        path = place.join(stale::name(RandomState::new().hash_one("folder")));
+        if let Err(error) = DirBuilder::new().mode(0o700).create(&path) {
+            return Err((path, error));
+        }
+        match stale::hold(&path) {
+            Ok(lock) if path.is_dir() => return Ok(Made { path, _lock: lock }),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => gone = error,
+            Err(error) => return Err((path, error)),
+        }
+    }
+    Err((path, gone))
+}
+
+fn remove(place: &mut Option<Made>) {
+    if let Some(Made { path, .. }) = place.take()
         && let Err(error) = emptied(&path)
     {
         log::warn!("{} could not be removed: {error}", path.display());

@@ -3,6 +3,7 @@
 
 pub mod child;
 mod folder;
+mod stale;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;

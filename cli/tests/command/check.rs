@@ -51,6 +51,10 @@ fn the_shipped_kernels_are_clean_in_every_scenario() {
     );
     // Eleven scenarios, of which three have two phases.
     assert_eq!((&line["cases"], &line["runs"]), (&11.into(), &28.into()));
+    assert_eq!(
+        line["forgotten"], 0,
+        "nothing was beyond the checker's limits"
+    );
     assert_eq!(line["findings"], serde_json::json!([]));
 }
 

@@ -16,6 +16,7 @@ mod outputs;
 mod processes;
 mod run;
 mod scenario_files;
+mod scenario_memory;
 mod scenario_page;
 mod scenario_tags;
 mod scenarios;

@@ -1,12 +1,14 @@
 //! Ranks as processes: what ends when something is killed, and what is left.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use safetensors::SafeTensors;
 
@@ -135,6 +137,58 @@ fn ranks_die_with_the_command() {
         (!all.iter().any(|&process| is_alive(process))).then_some(())
     });
     assert_eq!(endless.ranks.names(), [""; 0]);
+}
+
+#[test]
+fn what_a_killed_command_has_left_goes_at_the_next_start_and_nothing_else() {
+    let endless = Endless::new("killed-command");
+    let mut run = endless.start();
+    // They have not met, and will not.
+    kill_process(process_of(&run, 3), Signal::STOP).unwrap();
+    until("met at", || {
+        (!endless.ranks.names().is_empty()).then_some(())
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let left = endless.ranks.names();
+    assert_eq!(left.len(), 1, "{left:?}");
+
+    let at = |name: &str| endless.ranks.path(name);
+    let make = |name: &str, mode| {
+        DirBuilder::new().mode(mode).create(at(name)).unwrap();
+        name.to_owned()
+    };
+    let mut stay = vec![
+        make("slabfence-00000000000000a0", 0o750),
+        make("slabfence-00000000000000a1", 0o700),
+        make("slabfence-00000000000000a2", 0o700),
+        make("slabfence-a3", 0o700),
+        make("another", 0o700),
+        "slabfence-00000000000000a4".to_owned(),
+    ];
+    for file in [
+        format!("{}/lock", stay[0]),
+        format!("{}/lock", stay[1]),
+        format!("{}/slabfence-own", stay[1]),
+        format!("{}/lock", stay[2]),
+        format!("{}/lock", stay[3]),
+        "another/lock".to_owned(),
+    ] {
+        fs::write(at(&file), b"").unwrap();
+    }
+    let held = fs::File::open(at(&format!("{}/lock", stay[2]))).unwrap();
+    flock(&held, FlockOperation::NonBlockingLockExclusive).unwrap();
+    symlink(at("another"), at(&stay[5])).unwrap();
+    let ended = Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        .args(["decode", "--driver", "emulated", "--replays", "1"])
+        .env("TMPDIR", at(""))
+        .output()
+        .expect("the binary runs");
+    assert!(ended.status.success(), "{ended:?}");
+    let mut names = endless.ranks.names();
+    names.sort();
+    stay.sort();
+    assert_eq!(names, stay);
 }
 
 /// Runs a short decode with these arguments and this standard output; status and words.

@@ -291,7 +291,7 @@ fn bad_scenarios_are_refused_with_their_line() {
         "check-s6",
         "[step.launch]",
         "sleep = 1\n[step.launch]",
-        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`, `record`, `wait`",
+        "line 9: unknown field `sleep`, expected one of `rank`, `stream`, `times`, `launch`, `replay`, `fill`, `copy`, `record`, `wait`",
     );
     refused(
         "check-s7",
@@ -339,12 +339,12 @@ fn bad_scenarios_are_refused_with_their_line() {
         "check-s13",
         "[step.launch]",
         "record = \"e\"\n[step.launch]",
-        "line 8: a step has one of `launch`, `replay`, `record` and `wait`",
+        "line 8: a step has one of `launch`, `replay`, `fill`, `copy`, `record` and `wait`",
     );
     refused(
         "check-s14",
         "owner = 0\n",
-        "owner = 0\ntag = \"flags\"\nwriter = 0\n",
+        "owner = 0\ntag = \"signals\"\nwriter = 0\n",
         "line 8: a `writer` goes with the tags `flag`, `packets` and `staging`",
     );
     refused(
@@ -353,6 +353,24 @@ fn bad_scenarios_are_refused_with_their_line() {
         "owner = 0\n[[buffer.part]]\nname = \"p\"\noffset = 4\nsize = 5\n",
         "line 10: 5 bytes from 4 on in a buffer of 8",
     );
+    let near = [
+        ("flags", "flag"),
+        ("Flag", "flag"),
+        ("epoc", "epoch"),
+        (" ticket", "ticket"),
+        ("packet", "packets"),
+        ("dat", "data"),
+    ];
+    for (number, (tag, kind)) in near.iter().enumerate() {
+        refused(
+            &format!("check-near-{number}"),
+            "owner = 0\n",
+            &format!("owner = 0\ntag = \"{tag}\"\n"),
+            &format!(
+                "line 7: the tag `{tag}` is nearly `{kind}`, whose rules do not hold for it; say `{kind}`, or name the memory by other words"
+            ),
+        );
+    }
     refused(
         "check-s8",
         "{ words = [7, 0] }",

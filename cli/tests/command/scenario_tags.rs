@@ -18,7 +18,7 @@ fn an_ordinary_load_of_a_flag_is_found() {
     assert_eq!(strong, (Some(0), Vec::new()));
     let words = on_shared(
         "scenario-words",
-        "tag = \"flags\"",
+        "tag = \"call flags\"",
         "ld.global.u32 %v, [%x];",
     );
     assert_eq!(words, (Some(0), Vec::new()), "other tags are words");

@@ -189,6 +189,11 @@ fn findings_of_a_scenario_tell_ranks_and_a_fault_is_found_once() {
         let words = list[0][key].as_str().expect("words");
         assert!(!words.contains("library"), "{words}");
     }
+    let (code, list) = on_shared("scenario-odd", "", "st.global.u32 [%x+6], 7;");
+    assert_eq!((code, rules(&list)), (Some(1), vec!["misaligned"]));
+    let region = serde_json::json!({ "name": "buffer `x`", "offset": 70 });
+    assert_eq!(list[0]["region"], region);
+    assert_eq!(list[0]["detail"], "the address is no multiple of 4");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::error::Result;
 
-use super::close::{drained, free_all, released};
+use super::close::{drained, free_all};
 use super::memory::Memory;
 use super::pool::Pool;
 use super::shared::{Phase, Shared, Ties};
@@ -39,7 +39,7 @@ impl Pool {
             let before = mem::replace(&mut state.phase, Phase::Busy("abandon"));
             (before, state.ties)
         };
-        let ready = drained(shared).and_then(|()| released(shared, "Pool::abandon"));
+        let ready = drained(shared).and_then(|()| shared.released("Pool::abandon", |_| true));
         if let Err(error) = ready {
             shared.write()?.phase = before;
             return Err(error);

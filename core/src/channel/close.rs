@@ -1,20 +1,13 @@
 //! Closing a pool: no rank gives memory back before every rank has come to rest and no graph is left.
 
 use std::mem;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::driver::deferred;
 use crate::error::{Error, Result};
 use crate::group::{Ended, Missed};
 
-use super::lane::GraphHold;
 use super::memory::Memory;
 use super::pool::Pool;
 use super::shared::{Phase, Shared, Ties};
-
-/// How long a graph that was destroyed may take to let go of its channel.
-const GRAPH_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Pool {
     /// Gives the pool's memory back on all ranks. Every rank calls this, and destroys every graph that uses a channel of
@@ -22,10 +15,10 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] with every rank's reason: a device that does not come to rest, graphs or capture scopes that still
-    /// hold a channel. The pool is then as it was, and every rank may call again. So too after a failure to unmap or free
-    /// ([`Error::Setup`]) or a lost word of the others ([`Error::Timeout`], [`Error::Bootstrap`]), which leave a pool that
-    /// can only be closed: each call goes on with what is left. A rank that learnt that all are at rest, and meets nobody
+    /// [`Error::Setup`] with the ranks whose devices do not come to rest, [`Error::Busy`] with those on which graphs or capture
+    /// scopes still hold a channel. The pool is then as it was, and every rank may call again. So too after a failure to unmap
+    /// or free ([`Error::Setup`]) or a lost word of the others ([`Error::Timeout`], [`Error::Bootstrap`]), which leave a pool
+    /// that can only be closed: each call goes on with what is left. A rank that learnt that all are at rest, and meets nobody
     /// when it calls again, ends alone, if its device is at rest then too.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
@@ -72,7 +65,7 @@ enum Stop {
 /// How a parting ended that did not succeed.
 struct Parted {
     stop: Stop,
-    /// Whether this rank did what it was asked: its device is at rest, and no graph is left.
+    /// Whether this rank's device is at rest.
     rests: bool,
     ended: Ended,
 }
@@ -88,15 +81,14 @@ fn part(shared: &Shared) -> Result<(), Parted> {
         rests: drained.is_ok(),
         ended,
     })?;
-    let released = released(shared, "Pool::close");
-    let concluded = group.conclude("close: graphs", &released);
-    concluded.map_err(|ended| Parted {
+    let released = shared.released_by_all("close: graphs", "Pool::close", |_| true);
+    released.map_err(|ended| Parted {
         stop: match ended {
             // The others may have passed this step and free what operations of this rank would write to.
             Ended::Missed(Missed::Lost(_)) => Stop::HalfWay,
             _ => Stop::AsBefore,
         },
-        rests: released.is_ok(),
+        rests: true,
         ended,
     })?;
     let unmapped = match shared.tie(Ties::AtRest) {
@@ -154,25 +146,5 @@ pub(super) fn drained(shared: &Shared) -> Result<()> {
             Ok(())
         }
         other => other,
-    }
-}
-
-/// [`unused`], with patience: the driver tells of a destroyed graph from a thread of its own, some time later.
-pub(super) fn released(shared: &Shared, operation: &'static str) -> Result<()> {
-    let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
-    loop {
-        deferred::drain_of::<GraphHold>();
-        match unused(shared, operation) {
-            Err(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
-            result => return result,
-        }
-    }
-}
-
-/// Refuses while graphs or scopes of this rank hold a channel.
-fn unused(shared: &Shared, operation: &'static str) -> Result<()> {
-    match shared.held(|_| true)? {
-        None => Ok(()),
-        Some(why) => Err(Error::Refused { operation, why }),
     }
 }

@@ -10,6 +10,7 @@ mod contract;
 mod create;
 mod event;
 mod header;
+mod held;
 pub(crate) mod kernels;
 mod lane;
 mod memory;

@@ -2,21 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::driver::deferred;
 use crate::error::{Error, Result};
-use crate::group::Ended;
 
-use super::lane::GraphHold;
 use super::pool::{Pool, settle};
 use super::prepare::{check_names, compare_names, names_message};
 use super::rewind::{self, Steps};
 use super::shared::{Phase, Shared, State};
-
-/// How long a graph that was destroyed may take to let go of its channel.
-const GRAPH_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The collective call that takes channels away, and its steps.
 #[derive(Debug, Clone, Copy)]
@@ -136,37 +128,8 @@ fn steps(
     let messages = group.share_ref(call.names, message)?;
     settle(call.names, compare_names(&messages))?;
     let wanted: Vec<String> = wanted?.into_iter().collect();
-    let free = let_go(shared, operation, &wanted);
-    let agreed = group.conclude(call.held, &free);
-    agreed.map_err(|ended| match ended {
-        Ended::Failed(Error::Setup { failures, .. }) => Error::Busy {
-            operation,
-            holders: failures,
-        },
-        // Ranks in other steps hold nothing.
-        ended => ended.into(),
-    })?;
+    shared.released_by_all(call.held, operation, |lane| wanted.contains(&lane.name))?;
     Ok(wanted)
-}
-
-/// Waits until no graph of this rank holds one of the channels: the driver tells of a destroyed graph from a thread of its
-/// own, some time later.
-fn let_go(shared: &Shared, operation: &'static str, names: &[String]) -> Result<()> {
-    let until = Instant::now() + GRAPH_PATIENCE.min(shared.group.timeout() / 4);
-    loop {
-        deferred::drain_of::<GraphHold>();
-        let held = shared.held(|lane| names.contains(&lane.name))?;
-        match held {
-            None => return Ok(()),
-            Some(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
-            Some(words) => {
-                return Err(Error::Refused {
-                    operation,
-                    why: words,
-                });
-            }
-        }
-    }
 }
 
 fn finish(shared: &Shared, steps: Steps, names: &[String]) -> Result<()> {

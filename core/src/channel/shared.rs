@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
-use std::sync::atomic::Ordering;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
@@ -217,31 +216,6 @@ impl Shared {
         if let Some(event) = self.event.get() {
             event.end();
         }
-    }
-
-    /// Which graphs and scopes of this rank hold one of these channels, and what to do, in words.
-    pub(super) fn held(&self, of: impl Fn(&Lane) -> bool) -> Result<Option<String>> {
-        let state = self.read()?;
-        let lanes = state.lanes.values().filter(|lane| of(lane));
-        let held: Vec<String> = lanes
-            .filter_map(|lane| {
-                let graphs = lane.graphs.load(Ordering::Acquire);
-                let name = &lane.name;
-                if graphs > 0 {
-                    Some(format!("{graphs} graph(s) hold channel '{name}'"))
-                } else if lane.scoped.load(Ordering::Acquire) {
-                    Some(format!("a capture scope owns channel '{name}'"))
-                } else {
-                    None
-                }
-            })
-            .collect();
-        Ok((!held.is_empty()).then(|| {
-            format!(
-                "{}; destroy the graphs, their executables too, and leave the scopes",
-                held.join(", ")
-            )
-        }))
     }
 
     /// What headers are made from.

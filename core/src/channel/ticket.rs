@@ -105,7 +105,8 @@ impl Ticket {
     }
 
     /// Gives back what is left, as [`Pool::close`] does. Every rank that has a ticket of this creation calls this, those
-    /// too on which nothing is left. Does nothing once it has succeeded.
+    /// too on which nothing is left; where only its owner can give it back, as the creation's error then says, no rank waits
+    /// for another. Does nothing once it has succeeded.
     ///
     /// # Errors
     ///
@@ -125,6 +126,13 @@ impl Ticket {
         }
         self.settle();
         Ok(())
+    }
+
+    /// Whether a retry meets the other ranks. One of what only its owner can give back does not.
+    pub(crate) fn needs_all(&self) -> bool {
+        let of = |pool: &Pool| pool.shared.read().map(|state| state.ties);
+        // In a forked child no retry does anything.
+        !matches!(self.pool.as_ref().map(of), Some(Ok(Ties::Loose) | Err(_)))
     }
 
     /// What `Pool::close` exchanges, on a rank that has nothing. Nothing of it runs either: an operation takes a channel, and

@@ -94,6 +94,7 @@ impl fmt::Debug for Driver {
 impl Driver {
     /// Opens this machine's `libcuda.so.1` and initialises it.
     pub fn open() -> Result<Self> {
+        fork::refuse()?;
         Self::from_api(Api::open()?.clone())
     }
 

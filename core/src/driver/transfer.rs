@@ -6,6 +6,9 @@ use slabfence_sys::{Api, CUdeviceptr, CUresult, CUstream, MissingSymbol};
 use super::device::Device;
 use crate::error::{Error, Result};
 
+/// How often a wait that failed is asked for again.
+const WAITS: u32 = 3;
+
 /// Refuses a part that does not lie inside `len` bytes.
 pub(crate) fn check_part(
     operation: &'static str,
@@ -34,9 +37,22 @@ fn on_service(
         Err(missing) => Err(missing.into()),
     };
     // Also after a failure: nothing of the caller's memory may be in use when this returns.
-    // SAFETY: the device's own stream.
-    let code = unsafe { (device.api().cuStreamSynchronize)(stream) };
-    enqueued.and(device.check("cuStreamSynchronize", code))
+    enqueued.and(wait(device, stream))
+}
+
+/// Waits for what is on the device's own stream. Such an error is of what ran there, or of the wait itself, which then has not
+/// waited: it is told, and the wait is asked for again until it is had. Who gets none has a context in which nothing runs.
+fn wait(device: &Device, stream: CUstream) -> Result<()> {
+    let ask = || {
+        // SAFETY: the device's own stream.
+        let code = unsafe { (device.api().cuStreamSynchronize)(stream) };
+        device.check("cuStreamSynchronize", code)
+    };
+    let waited = ask();
+    if waited.is_err() {
+        let _ = (0..WAITS).find(|_| ask().is_ok());
+    }
+    waited
 }
 
 /// Copies `bytes` to `to` and waits.
@@ -97,4 +113,27 @@ pub(crate) unsafe fn fill(device: &Device, to: u64, value: u8, bytes: usize) -> 
             stream,
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::{DeviceBuffer, fake};
+
+    #[test]
+    fn a_wait_that_fails_is_told_and_asked_for_again_since_the_copy_may_not_have_ended() {
+        let device = fake::device();
+        let buffer = DeviceBuffer::new(&device, 8).unwrap();
+        let waits = || {
+            let said = buffer.read(0, &mut [0; 8]);
+            let calls = fake::calls().into_iter();
+            let waits = calls.filter(|call| call.starts_with("cuStreamSynchronize"));
+            (said.is_ok(), waits.count() as u32)
+        };
+        assert_eq!(waits(), (true, 1));
+        fake::fail("cuStreamSynchronize", CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        assert_eq!(waits(), (false, 1 + WAITS));
+        fake::fail("cuStreamSynchronize", CUresult::CUDA_SUCCESS);
+        assert_eq!(waits(), (true, 1));
+    }
 }

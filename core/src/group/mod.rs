@@ -3,6 +3,7 @@
 mod bootstrap;
 mod descriptors;
 mod envelope;
+mod exchange;
 mod rank;
 mod remains;
 mod subgroup;
@@ -12,17 +13,14 @@ mod verdict;
 pub(crate) mod wire;
 
 use std::fmt;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::driver::fork;
 use crate::error::{Error, Result};
 use crate::layout::MAX_WORLD;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
-use envelope::{envelope, open};
+pub(crate) use exchange::Missed;
 pub(crate) use rank::list;
 pub use rank::{PeerIndex, Rank};
 use remains::Remains;
@@ -149,101 +147,6 @@ impl Group {
         let (me, world) = (self.me.0, self.world());
         (1..world).map(move |step| PeerIndex(Rank((me + step) % world)))
     }
-
-    /// Hands `payload` to every rank and returns all payloads in rank order. `what` names the step: ranks in different
-    /// steps find out here instead of misreading each other.
-    pub(crate) fn exchange(&self, what: &'static str, payload: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.gather(what, payload).map_err(Error::from)
-    }
-
-    /// [`exchange`](Self::exchange) that tells how it failed.
-    pub(crate) fn gather(
-        &self,
-        what: &'static str,
-        payload: &[u8],
-    ) -> Result<Vec<Vec<u8>>, Missed> {
-        fork::refuse().map_err(Missed::Lost)?;
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // No two messages of a process are alike, so an answer to an earlier one is found out.
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let sent = envelope(what, self.pool, self.me, number, payload);
-        let deadline = Instant::now() + self.timeout;
-        let gather = AssertUnwindSafe(|| self.bootstrap.all_gather(&sent, deadline));
-        // The host's code. What this rank holds meanwhile is given back as after any other failure of it.
-        let parts = panic::catch_unwind(gather).unwrap_or_else(|panic| {
-            let words = panic.downcast_ref::<&str>().copied();
-            let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-            Err(BootstrapError::Other(format!(
-                "it panicked: {}",
-                words.unwrap_or("no words")
-            )))
-        });
-        let parts = parts.map_err(|error| {
-            Missed::Lost(match error {
-                BootstrapError::Timeout { missing } => Error::Timeout {
-                    what: what.to_owned(),
-                    missing,
-                },
-                other => Error::Bootstrap(other),
-            })
-        })?;
-        let lost = |words: String| Missed::Lost(Error::Bootstrap(BootstrapError::Other(words)));
-        if parts.len() != self.members.len() || parts[self.me.index()] != sent {
-            return Err(lost(format!(
-                "all_gather returned {} parts, and not this rank's own at place {}; it must return one part a rank, in rank order",
-                parts.len(),
-                self.me.0
-            )));
-        }
-        let mut payloads = Vec::with_capacity(parts.len());
-        let mut failures = Vec::new();
-        for (rank, part) in (0u32..).map(Rank).zip(&parts) {
-            // What others have had of this rank may be whole, so this is no verdict.
-            let Some((step, pool, payload)) = open(part, rank) else {
-                return Err(lost(format!(
-                    "the message of {rank} came damaged, or another came in its place"
-                )));
-            };
-            if step == what && pool == self.pool {
-                payloads.push(payload);
-                continue;
-            }
-            let other = if pool == self.pool {
-                ""
-            } else {
-                " of another pool"
-            };
-            failures.push((
-                rank,
-                format!("it is in '{step}'{other}; call collective functions in the same order on all ranks"),
-            ));
-        }
-        if failures.is_empty() {
-            return Ok(payloads);
-        }
-        Err(Missed::Apart(Error::Setup {
-            phase: what,
-            failures,
-        }))
-    }
-}
-
-/// Why ranks did not meet in a step.
-#[derive(Debug)]
-pub(crate) enum Missed {
-    /// They are in different steps, and all know.
-    Apart(Error),
-    /// This rank does not know how the step ended for the others.
-    Lost(Error),
-}
-
-impl From<Missed> for Error {
-    fn from(missed: Missed) -> Self {
-        match missed {
-            Missed::Apart(error) | Missed::Lost(error) => error,
-        }
-    }
 }
 
 impl fmt::Debug for Group {
@@ -293,50 +196,5 @@ mod tests {
         let twice = group(0, &[3, 4, 3]).unwrap_err().to_string();
         assert!(twice.contains("member 3 occurs twice"), "{twice}");
         assert!(group(15, &(0..16).collect::<Vec<_>>()).is_ok());
-    }
-
-    /// Answers every message with what it makes of it.
-    struct Answering(fn(&[u8]) -> Vec<Vec<u8>>);
-
-    impl Bootstrap for Answering {
-        fn all_gather(
-            &self,
-            bytes: &[u8],
-            _: Instant,
-        ) -> std::result::Result<Vec<Vec<u8>>, BootstrapError> {
-            Ok((self.0)(bytes))
-        }
-    }
-
-    fn answered(world: u32, answer: fn(&[u8]) -> Vec<Vec<u8>>) -> Group {
-        Group::new(Arc::new(Answering(answer)), Rank(0), world).unwrap()
-    }
-
-    /// A message of a rank, well formed, with a number that no message of these groups has.
-    fn message(rank: u32) -> Vec<u8> {
-        envelope("step", 0, Rank(rank), 1 << 40, b"")
-    }
-
-    #[test]
-    fn a_bootstrap_that_disorders_its_parts_is_found_out() {
-        let group = answered(2, |own| vec![Vec::new(), own.to_vec()]);
-        let said = group.exchange("step", b"").unwrap_err().to_string();
-        assert!(said.contains("in rank order"), "{said}");
-    }
-
-    #[test]
-    fn messages_of_two_others_in_each_others_place_are_found_out() {
-        let group = answered(3, |own| vec![own.to_vec(), message(2), message(1)]);
-        let said = group.exchange("step", b"").unwrap_err().to_string();
-        assert!(
-            said.contains("the message of rank 1 came damaged"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn an_answer_to_an_earlier_message_is_found_out() {
-        let group = answered(2, |_| vec![message(0), message(1)]);
-        assert!(matches!(group.gather("step", b""), Err(Missed::Lost(_))));
     }
 }

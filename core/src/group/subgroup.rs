@@ -54,7 +54,8 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::Setup`] on all ranks of this group when a rank asks for what cannot be, when two ranks of a subgroup disagree
-    /// about it, or when its ranks do not meet; [`Error::Timeout`] and [`Error::Bootstrap`] when this group's do not.
+    /// about it, or when its ranks do not meet; [`Error::Timeout`] and [`Error::Bootstrap`] when this group's do not. After those
+    /// of the last step, `subgroup: meet`, the others may have a subgroup, which tells them in its first step that this rank left.
     pub fn subgroup(&self, ranks: &[Rank]) -> Result<Option<Self>> {
         let number = self.check(ranks).and_then(|()| {
             random().map_err(|error| refusal(format!("no number to meet at: {error}")))

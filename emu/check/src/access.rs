@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use slabfence_emu_exec::{Access, AccessKind, Order, Scope};
+use slabfence_emu_exec::{Access, AccessKind, Operation as Atomic, Order, Scope};
 
 use crate::{
     Options, Region, RegionKind, Rule, Writers, binding,
+    cell::Visitor,
     conflict::conflict,
     findings::{Findings, Where},
     map::Map,
     operation::Operation,
     registry::{How, Registry, Stamp},
-    shadow::{Shadow, Visitor},
+    shadow::Shadow,
     warp::{Look, Warp, lanes_of},
 };
 
@@ -48,8 +49,18 @@ impl Target<'_> {
 }
 
 impl Scene<'_> {
-    pub(crate) fn stores(&self) -> bool {
-        self.access.kind != AccessKind::Load
+    /// Whether a lane stores. Of `cas` those do that find what they expect.
+    pub(crate) fn stores(&self, lane: usize) -> bool {
+        self.access.kind != AccessKind::Load && !self.fails(lane)
+    }
+
+    fn fails(&self, lane: usize) -> bool {
+        self.access.operation == Some(Atomic::Cas) && self.keeps(lane)
+    }
+
+    /// Whether a lane's read-modify-write leaves the value as it was.
+    pub(crate) fn keeps(&self, lane: usize) -> bool {
+        self.access.kept >> lane & 1 != 0
     }
 
     pub(crate) fn acquires(&self) -> Option<Scope> {
@@ -90,6 +101,7 @@ impl Scene<'_> {
             AccessKind::Load if self.access.nc => how.outside_the_model(),
             AccessKind::Load => how,
             AccessKind::Store => how.writing(),
+            AccessKind::ReadModifyWrite if self.fails(lane) => how.failed(),
             AccessKind::ReadModifyWrite => how.atomic(),
         };
         Stamp::new(self.warp.lane(lane), self.warp.time, self.site, how)
@@ -192,7 +204,7 @@ impl Scene<'_> {
 
     /// What one lane does.
     fn lane(&mut self, lane: usize, mut target: Target<'_>) {
-        let (bytes, stores) = (self.bytes(), self.stores());
+        let (bytes, stores) = (self.bytes(), self.stores(lane));
         let stamp = self.stamp(lane);
         if self.access.scope.is_some() {
             for element in 0..self.access.elements {
@@ -221,6 +233,8 @@ impl Scene<'_> {
             address,
             offset,
         } = target;
+        // Of signals users are remembered, and no ordinary access is allowed.
+        let signal = region.is_some_and(|region| region.kind.is_signal());
         let met = |met, at: u64| {
             if let Some((rule, earlier, detail)) = conflict(met, stamp, registry, shared) {
                 let at = place(region.map(|region| &**region), address, offset, at);
@@ -229,7 +243,10 @@ impl Scene<'_> {
         };
         match stores {
             true => shadow.write(offset, bytes, &by, met),
-            false => shadow.read(offset, bytes, &by, met),
+            false => {
+                let forgotten = shadow.read(offset, bytes, &by, met);
+                self.findings.forgotten += if signal { 0 } else { forgotten };
+            }
         }
     }
 }

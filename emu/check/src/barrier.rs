@@ -8,7 +8,8 @@ use crate::{
 };
 
 impl Warp {
-    /// What these lanes know together, themselves included.
+    /// What these lanes know together, themselves included. A lane that has ended holds no barrier up, and nothing says of
+    /// what it did that it is performed then: PTX says so of the accesses of the threads that execute the barrier.
     pub(crate) fn gather(&self, lanes: u32, into: &mut Clock) {
         if let Some(all) = &self.threads {
             for lane in lanes_of(lanes) {
@@ -17,7 +18,7 @@ impl Warp {
                 }
             }
         }
-        if lanes & self.live == self.live {
+        if lanes & self.live == self.live && self.ended == 0 {
             into.learn_slot(self.slot, self.time);
         } else {
             for lane in lanes_of(lanes) {
@@ -60,6 +61,7 @@ impl Warp {
             }
         }
         self.live &= !lanes;
+        self.ended |= lanes;
         if self.live == 0 {
             grid.join(&self.view);
             grid.learn_slot(self.slot, self.time);

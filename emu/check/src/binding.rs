@@ -37,7 +37,7 @@ pub(crate) fn breaches(
         if stores && let Some(words) = wrong_writer(operation, region, address) {
             found.push((Rule::WrongRegion, words));
         }
-        if let (Some(number), Some(slot)) = (bound.number, region.slot)
+        if let (Some(number), Some(slot)) = (bound.number(), region.slot)
             && number & 1 != u64::from(slot)
         {
             let (own, other) = (letter((number & 1) as u32), letter(slot));

@@ -7,6 +7,7 @@ use slabfence_emu_exec::{Launch, Site};
 
 use crate::{
     Finding, Options, Region,
+    cell::Visitor,
     clock::Clock,
     clock::Lane,
     conflict::conflict,
@@ -14,7 +15,7 @@ use crate::{
     map::Map,
     operation::Operation,
     registry::{How, Occupant, Registry, Stamp, Synchronised},
-    shadow::{Shadow, Visitor},
+    shadow::Shadow,
     slots::Slots,
     warp::{Block, Warp},
     word::Head,
@@ -184,7 +185,7 @@ impl Checker {
                 shadow.forget_words(offset, len);
                 shadow.write(offset, len, by, met);
             } else {
-                shadow.read(offset, len, by, met);
+                self.findings.forgotten += shadow.read(offset, len, by, met);
             }
             at += len;
         }
@@ -198,6 +199,12 @@ impl Checker {
     /// What was found, in the order in which it was first seen.
     pub fn finish(&mut self) -> Vec<Finding> {
         self.findings.take()
+    }
+
+    /// How many accesses (or warps) were forgotten, since more had to be remembered of one word (of all warps at once) than
+    /// there is room for. What races with them is not found; with none, nothing was missed for that reason.
+    pub fn forgotten(&self) -> u64 {
+        self.findings.forgotten + self.slots.reused
     }
 
     /// How many findings there were beyond those that were kept.

@@ -2,8 +2,8 @@
 
 use crate::{
     Rule,
+    cell::Met,
     registry::{Registry, Stamp},
-    shadow::Met,
 };
 
 /// The rule that an access breaks by what it met, with the other side and what is special about it. `None`: it is in

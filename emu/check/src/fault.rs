@@ -1,65 +1,57 @@
 //! Faults, in words.
 
-use slabfence_emu_exec::{AccessKind, Fault, FaultKind, MemoryFault};
+use slabfence_emu_exec::{AccessKind, Fault, FaultKind, MemoryFault, Space};
 
 use crate::{Checker, Finding, Op, Party, Rule, Thread, findings::Where};
 
 impl Checker {
-    /// Says what ended a grid: `stale-address` or `out-of-bounds` where memory was not there; `None` for faults of other
-    /// kinds, which say all themselves. `was` says what was at an address before the run.
+    /// Says what ended a grid: `stale-address`, `out-of-bounds` or `wrong-region` where memory was not there, or not for this
+    /// access, and `misaligned`; `None` for faults of other kinds, which say all themselves. `home` is the address by which
+    /// the checker knows the fault's memory, where that is global; `was` says what was there before the run.
     pub fn fault(
         &self,
         op: Op,
         fault: &Fault,
-        was: impl FnOnce(u64) -> Option<String>,
+        home: Option<u64>,
+        was: impl FnOnce() -> Option<String>,
     ) -> Option<Finding> {
-        let FaultKind::IllegalAddress {
-            addr,
-            size,
-            access,
-            reason,
-            ..
-        } = fault.kind
-        else {
-            return None;
+        let at = |space, address| match (space, self.map.region_at(address)) {
+            (Space::Shared, _) => Where::Shared(address),
+            (Space::Global | Space::Const, Some(region)) => Where::Region(region, address),
+            _ => Where::Nowhere(address),
         };
-        let region = self.map.region_at(addr);
-        let gone = match (self.map.gone_at(addr), region) {
-            (Some(gone), _) => Some(gone.title()),
-            (None, None) => was(addr),
-            (None, Some(_)) => None,
-        };
-        let (rule, detail) = match (gone, region) {
-            (None, Some(region)) => {
-                let right = match reason {
-                    MemoryFault::ReadOnly => "may only read",
-                    _ => "has no right to",
+        let (at, rule, access, detail) = match fault.kind {
+            FaultKind::IllegalAddress {
+                addr,
+                size,
+                access,
+                space,
+                reason,
+            } => {
+                let address = home.unwrap_or(addr);
+                let (rule, detail) = self.not_there(address, reason, was);
+                let verb = match access {
+                    AccessKind::Load => "load",
+                    AccessKind::Store => "store",
+                    AccessKind::ReadModifyWrite => "read-modify-write",
                 };
-                (
-                    Rule::WrongRegion,
-                    format!("the device {right} {}", region.title()),
-                )
+                let access = format!("{verb} of {size} bytes that faulted");
+                (at(space, address), rule, access, detail)
             }
-            (Some(gone), None) => (Rule::StaleAddress, format!("`{gone}` was there")),
-            _ => match self.map.below(addr) {
-                Some(below) => {
-                    let past = addr.saturating_sub(below.end());
-                    let words = format!("{past} bytes past the end of {}", below.title());
-                    (Rule::OutOfBounds, words)
-                }
-                None => (Rule::OutOfBounds, format!("nothing is at {addr:#x}")),
-            },
-        };
-        let at = match self.map.region_at(addr) {
-            Some(region) => Where::Region(region, addr),
-            None => Where::Nowhere(addr),
+            FaultKind::Misaligned { addr, align, space } => {
+                let at = at(space, home.unwrap_or(addr));
+                let detail = match at {
+                    Where::Nowhere(address) => format!("{address:#x} is no multiple of {align}"),
+                    _ => format!("the address is no multiple of {align}"),
+                };
+                let access = format!("access of {align} bytes that faulted");
+                (at, Rule::Misaligned, access, detail)
+            }
+            FaultKind::Trap | FaultKind::Barrier(_) | FaultKind::NotInMemberMask { .. } => {
+                return None;
+            }
         };
         let operation = self.operations.get(&op);
-        let verb = match access {
-            AccessKind::Load => "load",
-            AccessKind::Store => "store",
-            AccessKind::ReadModifyWrite => "read-modify-write",
-        };
         Some(Finding {
             rule,
             earlier: None,
@@ -67,7 +59,7 @@ impl Checker {
                 op,
                 device: operation.map_or(0, |operation| operation.device),
                 rank: operation.and_then(|operation| operation.rank()),
-                access: format!("{verb} of {size} bytes that faulted"),
+                access,
                 thread: Some(Thread {
                     kernel: fault.kernel.clone(),
                     ctaid: fault.ctaid,
@@ -84,5 +76,39 @@ impl Checker {
             repair: rule.repair(),
             count: 1,
         })
+    }
+
+    /// What is, or was, where an access found no memory for it.
+    fn not_there(
+        &self,
+        address: u64,
+        reason: MemoryFault,
+        was: impl FnOnce() -> Option<String>,
+    ) -> (Rule, String) {
+        let region = self.map.region_at(address);
+        let gone = match (self.map.gone_at(address), region) {
+            (Some(gone), _) => Some(gone.title()),
+            (None, None) => was(),
+            (None, Some(_)) => None,
+        };
+        match (gone, region) {
+            (None, Some(region)) => {
+                let right = match reason {
+                    MemoryFault::ReadOnly => "may only read",
+                    _ => "has no right to",
+                };
+                let words = format!("the device {right} {}", region.title());
+                (Rule::WrongRegion, words)
+            }
+            (Some(gone), None) => (Rule::StaleAddress, format!("`{gone}` was there")),
+            _ => match self.map.below(address) {
+                Some(below) => {
+                    let past = address.saturating_sub(below.end());
+                    let words = format!("{past} bytes past the end of {}", below.title());
+                    (Rule::OutOfBounds, words)
+                }
+                None => (Rule::OutOfBounds, format!("nothing is at {address:#x}")),
+            },
+        }
     }
 }

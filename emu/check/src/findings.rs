@@ -34,6 +34,8 @@ pub(crate) struct Findings {
     found: Vec<Finding>,
     /// Findings that were not kept.
     pub(crate) dropped: u64,
+    /// Accesses that were forgotten, though what comes may race with them.
+    pub(crate) forgotten: u64,
 }
 
 impl Where<'_> {
@@ -63,6 +65,7 @@ impl Findings {
             known: HashMap::new(),
             found: Vec::new(),
             dropped: 0,
+            forgotten: 0,
         }
     }
 

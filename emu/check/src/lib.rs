@@ -11,6 +11,7 @@
 mod access;
 mod barrier;
 mod binding;
+mod cell;
 mod checker;
 mod clock;
 mod conflict;

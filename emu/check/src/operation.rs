@@ -39,7 +39,15 @@ pub(crate) struct Bound {
     pub(crate) rank: Option<u32>,
     pub(crate) families: FxHashSet<Family>,
     /// The epoch that it read first.
-    pub(crate) number: Option<u64>,
+    pub(crate) first: Option<u64>,
+    /// Whether a warp read one after another: the launch is several operations, and has no number.
+    pub(crate) several: bool,
+}
+
+impl Bound {
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.first.filter(|_| !self.several)
+    }
 }
 
 impl Family {
@@ -76,7 +84,8 @@ impl Operation {
             launch: Arc::new(launch.clone()),
             rank: None,
             families: FxHashSet::default(),
-            number: None,
+            first: None,
+            several: false,
         };
         let words = launch.params.chunks_exact(8).filter_map(|bytes| {
             let bytes: [u8; 8] = bytes.try_into().ok()?;
@@ -97,7 +106,7 @@ impl Operation {
 
     /// The number of a collective's operation: the epoch that its grid read.
     pub(crate) fn number(&self) -> Option<u64> {
-        self.bound.as_ref()?.number
+        self.bound.as_ref()?.number()
     }
 
     /// The rank that it works for: its device tells, or its parameters do.

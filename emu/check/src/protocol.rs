@@ -3,28 +3,32 @@
 
 use crate::{
     RegionKind, Rule,
+    cell::Visitor,
+    map::Map,
     registry::Stamp,
-    shadow::Visitor,
     warp::{Look, Warp},
     word::Word,
 };
 
-/// Users of one value that are remembered.
+/// Users of one value that are remembered. Later ones are not.
 const USERS: usize = 1 << 14;
 
-/// What is wrong with a store (or read-modify-write) to a word: the rule and the other side.
+/// What is wrong with a store (or read-modify-write) to a word: the rule and the other side. `saw`: it read what it
+/// overwrites.
 pub(crate) fn overwritten(
     kind: RegionKind,
     word: &Word,
     by: &Visitor<'_>,
+    saw: bool,
 ) -> Vec<(Rule, Stamp, &'static str)> {
     let mut found = Vec::new();
     if !kind.is_signal() || kind == RegionKind::Poison {
         return found;
     }
     // Arrivals at a ticket are meant to come in any order.
-    let unordered =
-        |old: &Stamp| !(by.after(*old) || old.how().is_atomic() && by.stamp.how().is_atomic());
+    let ticket = kind == RegionKind::Ticket;
+    let arrive = |old: &Stamp| ticket && old.how().is_atomic() && by.stamp.how().is_atomic();
+    let unordered = |old: &Stamp| !(by.after(*old) || arrive(old));
     for user in word.users.iter().filter(|user| unordered(user)) {
         found.push((
             Rule::UnorderedOverwrite,
@@ -32,7 +36,7 @@ pub(crate) fn overwritten(
             "it used the value that is overwritten",
         ));
     }
-    if unordered(&word.write) {
+    if !saw && unordered(&word.write) {
         found.push((
             Rule::UnorderedOverwrite,
             word.write,
@@ -60,8 +64,9 @@ fn uses(word: &mut Word, by: &Visitor<'_>) {
     if word.users.last().is_some_and(|last| by.after(*last)) {
         word.users.retain(|user| !by.after(*user));
     }
-    if word.users.len() < USERS {
-        word.users.push(by.stamp);
+    match word.users.len() < USERS {
+        true => word.users.push(by.stamp),
+        false => word.forgotten += 1,
     }
 }
 
@@ -86,10 +91,17 @@ pub(crate) fn looked(
         word.unread = false;
         uses(word, by);
     }
+    // Who has no number may have stored for any operation. Of packets those without are scrubs.
+    let stored_by = match kind {
+        RegionKind::Packets => word.number,
+        _ if word.write.is_none() => word.number,
+        _ => word.number.or(number),
+    };
     Some(Look {
         address,
+        size: word.size,
         message: word.message,
-        number: word.number,
+        number: stored_by,
         write: word.write,
         stamp: by.stamp,
         fresh: true,
@@ -104,6 +116,22 @@ pub(crate) fn remember(looks: &mut Vec<Look>, mut look: Look) {
             *old = look;
         }
         None => looks.push(look),
+    }
+}
+
+/// What the waits of a lane that ends, of an operation without a number, have ended on is used, if it is still there. With a
+/// number it was as soon as it was seen; without, only the end tells which look was the last.
+pub(crate) fn settle(warp: &Warp, lane: usize, map: &mut Map) {
+    for look in warp.looks(lane).iter().filter(|look| look.fresh) {
+        let Some(tract) = map.tract_at(look.address) else {
+            continue;
+        };
+        let offset = tract.offset(look.address);
+        if let Some(word) = tract.shadow.known_word(offset, look.size)
+            && (word.message, word.write) == (look.message, look.write)
+        {
+            uses(word, &Visitor::new(look.stamp, warp.view(lane)));
+        }
     }
 }
 

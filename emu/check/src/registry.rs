@@ -56,8 +56,26 @@ impl How {
         Self(self.0 | Self::WRITE | Self::ATOMIC)
     }
 
+    /// A `cas` that found another value than it expected, and stored nothing.
+    pub(crate) fn failed(self) -> Self {
+        Self(self.0 | Self::ATOMIC)
+    }
+
     pub(crate) fn is_nc(self) -> bool {
         self.0 & Self::NC != 0
+    }
+
+    pub(crate) fn is_write(self) -> bool {
+        self.0 & Self::WRITE != 0
+    }
+
+    /// Whether everything that races with an access so made before another one does with that one too: with the same
+    /// words a weak access races with more than a strong one, and one of a narrower scope with more than one of a wider.
+    #[inline]
+    pub(crate) fn covers(self, before: Self) -> bool {
+        let as_weak = !self.is_strong()
+            || before.is_strong() && self.scope() <= before.scope() && self.size() == before.size();
+        as_weak && (self.is_nc() || !before.is_nc())
     }
 
     pub(crate) fn is_atomic(self) -> bool {
@@ -85,8 +103,9 @@ impl How {
             Some(Scope::Gpu) => "strong .gpu",
             Some(Scope::Sys) => "strong .sys",
         };
-        let verb = match (self.is_atomic(), self.0 & Self::WRITE != 0) {
-            (true, _) => "read-modify-write",
+        let verb = match (self.is_atomic(), self.is_write()) {
+            (true, true) => "read-modify-write",
+            (true, false) => "failed compare-and-swap",
             (false, true) => "store",
             (false, false) => "load",
         };
@@ -241,7 +260,7 @@ impl Registry {
         });
         let access = match thread {
             Some(_) => stamp.how.words(),
-            None if stamp.how.0 & How::WRITE != 0 => "copy or fill to it".to_owned(),
+            None if stamp.how.is_write() => "copy or fill to it".to_owned(),
             None => "copy from it".to_owned(),
         };
         Party {

@@ -64,6 +64,9 @@ rules! {
     OutOfBounds "out-of-bounds":
         "An access hits no memory, or runs past the end of what it starts in.",
         "Compare the launch's sizes and strides with the allocation.";
+    Misaligned "misaligned":
+        "An access is at no multiple of its size.",
+        "Keep bases, strides and offsets multiples of the widest access, or use narrower ones.";
     StaleAddress "stale-address":
         "An address that was taken earlier is used, though the memory there has been replaced or given back since.",
         "Capture again after memory was remapped, or keep it mapped as long as a graph holds its address.";

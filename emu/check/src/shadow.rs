@@ -5,31 +5,14 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::{clock::Clock, registry::Stamp, word::Word};
+use crate::{
+    cell::{Cell, Met, Visitor},
+    registry::Stamp,
+    word::Word,
+};
 
-/// Unordered readers of a word that are remembered. Later ones take the place of the oldest.
-const READERS: usize = 32;
 const QUAD: u64 = 16;
 const PAGE: u64 = 4096;
-
-#[derive(Clone, Debug, Default)]
-enum Readers {
-    #[default]
-    None,
-    One(Stamp),
-    #[allow(
-        clippy::box_collection,
-        reason = "most cells have one reader: one pointer keeps all of them small"
-    )]
-    Many(Box<Vec<Stamp>>),
-}
-
-#[derive(Clone, Debug)]
-struct Cell {
-    write: Stamp,
-    initialised: bool,
-    readers: Readers,
-}
 
 #[derive(Clone, Debug)]
 enum Quad {
@@ -47,125 +30,6 @@ pub(crate) struct Shadow {
     pages: Vec<Option<Box<[Quad]>>>,
     /// Words that strong accesses used, by quad.
     words: FxHashMap<u64, Vec<Word>>,
-}
-
-/// Somebody who accesses.
-#[derive(Clone, Copy)]
-pub(crate) struct Visitor<'a> {
-    pub(crate) stamp: Stamp,
-    knows: &'a Clock,
-    /// Whether what the same lane did counts as known.
-    own: bool,
-}
-
-/// What an access met with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Met {
-    /// Bytes that nobody has written.
-    Nothing,
-    /// An access that is not ordered before this one.
-    Unordered(Stamp),
-    /// A load outside the model, and whether it is ordered before this write. Of the same grid, it must not be.
-    Uncached(Stamp, bool),
-}
-
-impl<'a> Visitor<'a> {
-    pub(crate) fn new(stamp: Stamp, knows: &'a Clock) -> Self {
-        Self {
-            stamp,
-            knows,
-            own: true,
-        }
-    }
-
-    /// A load outside the model: only what happened before its grid began is ordered before it.
-    pub(crate) fn outside_the_model(stamp: Stamp, begin: &'a Clock) -> Self {
-        Self {
-            stamp,
-            knows: begin,
-            own: false,
-        }
-    }
-
-    /// Whether an earlier access happened before.
-    #[inline]
-    pub(crate) fn after(&self, earlier: Stamp) -> bool {
-        earlier.is_none()
-            || self.own && earlier.lane() == self.stamp.lane()
-            || self.knows.covers(earlier.lane(), earlier.time)
-    }
-}
-
-impl Cell {
-    fn new(initialised: bool) -> Self {
-        Self {
-            write: Stamp::NONE,
-            initialised,
-            readers: Readers::None,
-        }
-    }
-
-    #[inline]
-    fn read(&mut self, by: &Visitor<'_>, met: &mut impl FnMut(Met)) {
-        if !by.after(self.write) {
-            met(Met::Unordered(self.write));
-        }
-        if !self.initialised {
-            met(Met::Nothing);
-        }
-        // A fragile read stays beside a strong one of the same thread: a strong store may race with it alone.
-        let fragile = |stamp: Stamp| !stamp.how().is_strong() || stamp.how().is_nc();
-        let (by_fragile, by_nc) = (fragile(by.stamp), by.stamp.how().is_nc());
-        let replaced = |old: Stamp| {
-            by.after(old) && (by_fragile || !fragile(old)) && (by_nc || !old.how().is_nc())
-        };
-        match &mut self.readers {
-            Readers::None => self.readers = Readers::One(by.stamp),
-            Readers::One(old) if replaced(*old) => *old = by.stamp,
-            Readers::One(old) => {
-                self.readers = Readers::Many(Box::new(vec![*old, by.stamp]));
-            }
-            Readers::Many(all) => {
-                // Who polls was here before, and has learnt nothing since: only the order of those who came changes.
-                if let Some(at) = all.iter().position(|old| *old == by.stamp) {
-                    all[at..].rotate_left(1);
-                    return;
-                }
-                all.retain(|old| !replaced(*old));
-                if all.len() == READERS {
-                    all.remove(0);
-                }
-                all.push(by.stamp);
-                if let [one] = all[..] {
-                    self.readers = Readers::One(one);
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn write(&mut self, by: &Visitor<'_>, met: &mut impl FnMut(Met)) {
-        if !by.after(self.write) {
-            met(Met::Unordered(self.write));
-        }
-        let mut reader = |old: Stamp| {
-            if old.how().is_nc() {
-                met(Met::Uncached(old, by.after(old)));
-            } else if !by.after(old) {
-                met(Met::Unordered(old));
-            }
-        };
-        match &self.readers {
-            Readers::None => {}
-            Readers::One(old) => reader(*old),
-            Readers::Many(all) => all.iter().for_each(|old| reader(*old)),
-        }
-        *self = Self {
-            write: by.stamp,
-            initialised: true,
-            readers: Readers::None,
-        };
-    }
 }
 
 impl Quad {
@@ -265,6 +129,13 @@ impl Shadow {
         (&mut words[at], mixed)
     }
 
+    /// The word of this size at an offset, if strong accesses used one.
+    pub(crate) fn known_word(&mut self, offset: u64, size: u32) -> Option<&mut Word> {
+        let words = self.words.get_mut(&(offset / QUAD))?;
+        let same = |word: &&mut Word| (word.offset, word.size) == (offset, size);
+        words.iter_mut().find(same)
+    }
+
     /// Weak stores cover a range: what strong ones published there is no more to be had.
     pub(crate) fn forget_words(&mut self, offset: u64, len: u64) {
         if self.words.is_empty() {
@@ -286,28 +157,31 @@ impl Shadow {
         }
     }
 
-    /// Reads `len` bytes at `offset`.
+    /// Reads `len` bytes at `offset`. Gives how many readers were forgotten.
     pub(crate) fn read(
         &mut self,
         offset: u64,
         len: u64,
         by: &Visitor<'_>,
         mut met: impl FnMut(Met, u64),
-    ) {
+    ) -> u64 {
         let end = offset + len;
         let mut at = offset;
+        let mut forgotten = 0;
         while at < end {
             let part = (QUAD - at % QUAD).min(end - at);
             let met = &mut |what| met(what, at);
             match self.quad(at) {
-                Quad::Whole(cell) if part == QUAD => cell.read(by, met),
-                quad => quad
-                    .cells(at % QUAD, part)
-                    .iter_mut()
-                    .for_each(|cell| cell.read(by, met)),
+                Quad::Whole(cell) if part == QUAD => forgotten += u64::from(cell.read(by, met)),
+                quad => {
+                    for cell in quad.cells(at % QUAD, part) {
+                        forgotten += u64::from(cell.read(by, met));
+                    }
+                }
             }
             at += part;
         }
+        forgotten
     }
 
     /// Writes `len` bytes at `offset`.

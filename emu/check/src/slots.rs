@@ -11,6 +11,8 @@ const MOST: usize = 2048;
 pub(crate) struct Slots {
     times: Vec<u32>,
     free: Vec<u16>,
+    /// How many were taken again though their last user was not ordered before the new one.
+    pub(crate) reused: u64,
 }
 
 impl Slots {
@@ -20,6 +22,7 @@ impl Slots {
         let past = |slot: &u16| known.whole(*slot) >= self.times[usize::from(*slot)];
         let at = self.free.iter().rposition(past).or_else(|| {
             let full = self.times.len() >= MOST && !self.free.is_empty();
+            self.reused += u64::from(full);
             full.then_some(0)
         });
         let slot = match at {

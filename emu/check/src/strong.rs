@@ -5,9 +5,9 @@ use slabfence_emu_exec::AccessKind;
 use crate::{
     RegionKind, Rule,
     access::{Scene, Target, place},
+    cell::Visitor,
     protocol,
     registry::{Stamp, Synchronised},
-    shadow::Visitor,
     word::{Head, Word, chain},
 };
 
@@ -49,8 +49,8 @@ impl Scene<'_> {
                 detail,
             );
         }
-        let linked = !word.write.is_none()
-            && (word.write.lane() == stamp.lane() || self.registry.mutual(word.write, stamp));
+        let linked = !word.link.is_none()
+            && (word.link.lane() == stamp.lane() || self.registry.mutual(word.link, stamp));
         let loads = self.access.kind == AccessKind::Load || self.access.returns;
         if loads
             && self.warp.reads(
@@ -69,19 +69,31 @@ impl Scene<'_> {
             self.warp.synchronised(self.registry, on);
             self.learnt = true;
         }
-        if !self.stores() {
-            self.learn_from_value(lane, element, kind);
+        self.learn_from_value(lane, element, kind);
+        let stores = self.stores(lane);
+        let keeps = self.keeps(lane);
+        if stores && !keeps {
+            // What it stores itself is no longer what a wait of its ended on.
+            self.warp.forget_look(lane, address);
+        }
+        if self.looks(lane, kind) {
             let by = Visitor::new(stamp, self.warp.view(lane));
             let number = self.operation.number();
             let look = kind.and_then(|kind| protocol::looked(kind, address, word, &by, number));
             if let Some(look) = look {
                 protocol::remember(&mut self.warp.thread(lane).looks, look);
             }
+        }
+        self.findings.forgotten += std::mem::take(&mut word.forgotten);
+        if !stores {
             return;
         }
-        if let Some(kind) = kind {
+        let modifies = self.access.kind == AccessKind::ReadModifyWrite;
+        if let Some(kind) = kind.filter(|_| !keeps) {
             let by = Visitor::new(stamp, self.warp.view(lane));
-            for (rule, earlier, detail) in protocol::overwritten(kind, word, &by) {
+            // A read-modify-write that saw the last store comes after it.
+            let saw = modifies && linked;
+            for (rule, earlier, detail) in protocol::overwritten(kind, word, &by, saw) {
                 let sides = (Some(earlier), stamp);
                 self.findings
                     .report(rule, self.registry, sides, at, || detail.to_owned());
@@ -93,7 +105,7 @@ impl Scene<'_> {
         let releases = self.releases();
         let boundary = self.options.kernel_boundary;
         let mut heads = self.warp.publishes(lane, address, releases, boundary);
-        if self.access.kind == AccessKind::ReadModifyWrite {
+        if modifies {
             let device = |head: &Head| self.registry.occupants[head.occupant as usize].device;
             let same_device = |a: &Head, b: &Head| device(a) == device(b);
             chain(
@@ -118,9 +130,15 @@ impl Scene<'_> {
             // A scrub is nobody's.
             number = number.filter(|_| unread);
         }
+        if keeps {
+            // The value is still that of whoever stored it.
+            (word.heads, word.link) = (heads, stamp);
+            return;
+        }
         *word = Word {
             message: word.message + 1,
             write: stamp,
+            link: stamp,
             vector: self.access.elements > 1,
             heads,
             number,
@@ -139,8 +157,20 @@ impl Scene<'_> {
             Some(RegionKind::Packets) => vector,
             _ => {
                 let by = Visitor::new(stamp, self.warp.view(lane));
-                vector && !self.stores() && word.vector && !by.after(word.write)
+                vector && !self.stores(lane) && word.vector && !by.after(word.write)
             }
+        }
+    }
+
+    /// Whether what a lane reads may be what a wait of its ends on: by a load, or by a read-modify-write that leaves the value
+    /// as it is or acquires what it takes. One that only releases waits for room, not for what another has stored, and a
+    /// `cas` that fails has not found what it waits for.
+    fn looks(&self, lane: usize, kind: Option<RegionKind>) -> bool {
+        let awaited = kind.is_some_and(RegionKind::is_awaited);
+        match self.access.kind {
+            AccessKind::Load => true,
+            _ if !awaited || !self.access.returns || !self.stores(lane) => false,
+            _ => self.keeps(lane) || self.acquires().is_some(),
         }
     }
 
@@ -151,8 +181,10 @@ impl Scene<'_> {
         };
         match kind {
             Some(RegionKind::Epoch) => {
+                let again = self.warp.epoch.replace(row[lane]);
                 if let Some(bound) = &mut self.operation.bound {
-                    bound.number.get_or_insert(row[lane]);
+                    bound.several |= again.is_some_and(|before| before != row[lane]);
+                    bound.first.get_or_insert(row[lane]);
                 }
             }
             Some(RegionKind::Poison) if row[lane] != 0 => self.warp.poisoned = true,

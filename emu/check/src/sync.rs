@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slabfence_emu_exec::{Access, CtaBarrier, Fence, Hook, Order, Site, Space};
+use slabfence_emu_exec::{Access, AccessKind, CtaBarrier, Fence, Hook, Order, Site, Space};
 
 use crate::{
     Checker,
@@ -31,6 +31,9 @@ impl Hook for Checker {
             return;
         };
         let site = warp.site(&mut self.registry, at.pc);
+        if access.kind == AccessKind::Store && access.scope.is_none() {
+            warp.stores(at.pc, access.lanes);
+        }
         let mut scene = Scene {
             options: &self.options,
             registry: &mut self.registry,
@@ -134,6 +137,9 @@ impl Hook for Checker {
             return;
         };
         for lane in lanes_of(lanes) {
+            if operation.number().is_none() {
+                protocol::settle(warp, lane, &mut self.map);
+            }
             let stale = protocol::confirm(warp, lane, operation.number());
             report_stale(stale, &self.map, &self.registry, &mut self.findings);
         }

@@ -38,10 +38,25 @@ pub(crate) struct Warp {
     pub(crate) view: Arc<Clock>,
     /// Lanes that have not ended.
     pub(crate) live: u32,
+    /// Lanes that have. They meet nobody any more, so what they did since they last met is in no later barrier.
+    pub(crate) ended: u32,
     pub(crate) threads: Option<Box<[Thread; 32]>>,
-    sites: Vec<(u32, u32)>,
+    sites: Vec<Executed>,
+    /// The epoch that it read last.
+    pub(crate) epoch: Option<u64>,
     /// Whether it saw a poison word set: then its waits may end without what they waited for.
     pub(crate) poisoned: bool,
+}
+
+/// An instruction that a warp has executed.
+#[derive(Clone, Copy, Debug)]
+struct Executed {
+    pc: u32,
+    /// The registry's index.
+    site: u32,
+    /// The time at which these lanes stored by it.
+    time: u32,
+    lanes: u32,
 }
 
 /// What one lane has beyond its warp.
@@ -62,6 +77,7 @@ pub(crate) struct Thread {
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) address: u64,
+    pub(crate) size: u32,
     pub(crate) message: u32,
     pub(crate) number: Option<u64>,
     pub(crate) write: Stamp,
@@ -92,8 +108,10 @@ impl Warp {
             view: Arc::clone(&begin),
             begin,
             live,
+            ended: 0,
             threads: None,
             sites: Vec::new(),
+            epoch: None,
             poisoned: false,
         }
     }
@@ -107,12 +125,35 @@ impl Warp {
 
     /// The registry's index of one of its instructions.
     pub(crate) fn site(&mut self, registry: &mut Registry, pc: u32) -> u32 {
-        if let Some(&(_, site)) = self.sites.iter().find(|entry| entry.0 == pc) {
-            return site;
+        if let Some(known) = self.sites.iter().find(|known| known.pc == pc) {
+            return known.site;
         }
         let site = registry.site(self.occupant, pc);
-        self.sites.push((pc, site));
+        let (time, lanes) = (0, 0);
+        self.sites.push(Executed {
+            pc,
+            site,
+            time,
+            lanes,
+        });
         site
+    }
+
+    /// Lanes store by an instruction. Time passes if one of them does so again, so that the two executions differ; lanes
+    /// that come to it one after another execute it once.
+    pub(crate) fn stores(&mut self, pc: u32, lanes: u32) {
+        let now = self.time;
+        let Some(known) = self.sites.iter_mut().find(|known| known.pc == pc) else {
+            return;
+        };
+        if known.time != now {
+            (known.time, known.lanes) = (now, lanes);
+        } else if known.lanes & lanes == 0 {
+            known.lanes |= lanes;
+        } else {
+            self.time += 1;
+            (known.time, known.lanes) = (self.time, lanes);
+        }
     }
 
     /// Whether all 32 lanes are there and know the same.
@@ -135,11 +176,23 @@ impl Warp {
         &mut self.threads.get_or_insert_with(fresh)[lane]
     }
 
-    /// The looks of a lane, without making room for any.
+    /// The looks of a lane.
+    pub(crate) fn looks(&self, lane: usize) -> &[Look] {
+        self.threads.as_ref().map_or(&[], |all| &all[lane].looks)
+    }
+
+    /// Takes the looks of a lane, without making room for any.
     pub(crate) fn take_looks(&mut self, lane: usize) -> Vec<Look> {
         match &mut self.threads {
             Some(all) => std::mem::take(&mut all[lane].looks),
             None => Vec::new(),
+        }
+    }
+
+    /// A lane stores to a word: its last look at it was not the end of a wait.
+    pub(crate) fn forget_look(&mut self, lane: usize, address: u64) {
+        if let Some(all) = &mut self.threads {
+            all[lane].looks.retain(|look| look.address != address);
         }
     }
 

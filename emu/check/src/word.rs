@@ -33,6 +33,8 @@ pub(crate) struct Word {
     pub(crate) message: u32,
     /// Who stored the value; none: it was there before.
     pub(crate) write: Stamp,
+    /// Who last stored or modified the word, whether the value changed or not.
+    pub(crate) link: Stamp,
     /// Whether it was stored as one element of several.
     pub(crate) vector: bool,
     /// What the value's store published.
@@ -43,6 +45,8 @@ pub(crate) struct Word {
     pub(crate) unread: bool,
     /// Those who used the value: what must be ordered before the next store.
     pub(crate) users: Vec<Stamp>,
+    /// How many of them there was no room for.
+    pub(crate) forgotten: u64,
 }
 
 impl Word {
@@ -53,11 +57,13 @@ impl Word {
             size,
             message: 0,
             write: Stamp::NONE,
+            link: Stamp::NONE,
             vector: false,
             heads: Vec::new(),
             number: None,
             unread: false,
             users: Vec::new(),
+            forgotten: 0,
         }
     }
 

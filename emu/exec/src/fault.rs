@@ -71,6 +71,18 @@ pub enum FaultKind {
     },
 }
 
+impl FaultKind {
+    /// The address of the first lane concerned, where it is one of global memory.
+    pub fn global_address(&self) -> Option<u64> {
+        match *self {
+            Self::IllegalAddress { addr, space, .. } | Self::Misaligned { addr, space, .. } => {
+                matches!(space, Space::Global | Space::Const).then_some(addr)
+            }
+            Self::Trap | Self::Barrier(_) | Self::NotInMemberMask { .. } => None,
+        }
+    }
+}
+
 /// How a barrier was misused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarrierMisuse {

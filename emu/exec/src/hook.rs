@@ -85,6 +85,9 @@ pub struct Access<'a> {
     /// What was loaded (for read-modify-writes: what was there before), zero-extended to 64 bits: one row per
     /// element, two (low, high) for an element of 16 bytes. Empty for stores and `red`.
     pub loaded: &'a [[u64; 32]],
+    /// Of read-modify-writes the lanes that left the value as it was: a `cas` that found another one, and so stored nothing,
+    /// or an addition of zero. Who stores what was there stores (`exch`, a `cas` that succeeds).
+    pub kept: u32,
     /// What was stored, laid out alike; for read-modify-writes the operand. Empty for loads.
     pub stored: &'a [[u64; 32]],
 }

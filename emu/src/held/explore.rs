@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use slabfence_emu_check::Checker;
+
 use crate::host;
 use crate::runner::Shared;
 
@@ -16,6 +18,8 @@ use super::{Held, HeldError};
 pub struct Exploration {
     /// Runs that were made.
     pub runs: u64,
+    /// How many accesses the detector had no room to remember, in all runs.
+    pub forgotten: u64,
     /// How many of them differ in the order of strong accesses and barriers.
     pub distinct: u64,
     /// The first run with a finding, a fault or no end. It is the last one that was made, and memory is as it left it.
@@ -82,6 +86,7 @@ impl Held<'_> {
         let mut found = Exploration {
             runs: 0,
             distinct: 0,
+            forgotten: 0,
             bad: None,
         };
         let mut traces = BTreeSet::new();
@@ -99,6 +104,7 @@ impl Held<'_> {
             }
             let mut run = running.run(plan, seed, length.unwrap_or(0))?;
             found.runs += 1;
+            found.forgotten += run.forgotten;
             traces.insert(run.trace);
             if run.end == End::Complete {
                 running.let_go();
@@ -118,7 +124,8 @@ impl Stage {
     /// What came of a run.
     pub(super) fn report(&mut self, seed: u64, end: End) -> Run {
         let checker = self.watch.detector.0.as_mut();
-        let mut findings = checker.map_or_else(Vec::new, |checker| checker.finish());
+        let ended = |checker: &mut Box<Checker>| (checker.finish(), checker.forgotten());
+        let (mut findings, forgotten) = checker.map_or_else(Default::default, ended);
         let fault = self.finding.take();
         let fault_is_found = fault.is_some();
         findings.extend(fault);
@@ -131,6 +138,7 @@ impl Stage {
             elapsed: self.now - BEGINNING,
             end,
             findings,
+            forgotten,
             wrong: None,
         }
     }

@@ -20,6 +20,8 @@ pub struct Run {
     pub end: End,
     /// What the detector found.
     pub findings: Vec<Finding>,
+    /// How many accesses the detector had no room to remember. With none, none was missed for that.
+    pub forgotten: u64,
     /// Whether the last finding tells the fault that the run ended with.
     pub fault_is_found: bool,
     /// What the check of results found.

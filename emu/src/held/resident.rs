@@ -164,12 +164,11 @@ impl Stage {
             }
             Step::Fault(fault) => {
                 let op = name.op_number();
+                let address = fault.kind.global_address();
+                let home = address.map(|address| self.watch.home(address));
                 let checker = self.watch.detector.0.as_deref();
-                let was = |address| {
-                    let range = state.memory.map.removed_at(address)?;
-                    Some(range.words())
-                };
-                self.finding = checker.and_then(|checker| checker.fault(op, &fault, was));
+                let was = || Some(state.memory.map.removed_at(address?)?.words());
+                self.finding = checker.and_then(|checker| checker.fault(op, &fault, home, was));
                 let words = faults::describe(&fault, device, &state.memory.map);
                 return self.fault(state, device, faults::code(&fault.kind), words);
             }

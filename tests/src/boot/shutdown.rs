@@ -78,11 +78,10 @@ impl Engine {
 
 /// Holds that a close was refused for what these ranks still have.
 fn refused(closed: Result<()>, holders: Vec<u32>) {
-    let Err(Error::Setup { phase, failures }) = closed else {
+    let Err(Error::Busy { holders: told, .. }) = closed else {
         panic!("{closed:?}");
     };
-    assert_eq!(phase, "close: graphs");
-    let ranks: Vec<Rank> = failures.iter().map(|(rank, _)| *rank).collect();
+    let ranks: Vec<Rank> = told.iter().map(|(rank, _)| *rank).collect();
     assert_eq!(ranks, holders.into_iter().map(Rank).collect::<Vec<_>>());
 }
 

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use slabfence::driver::Device;
 use slabfence::driver::Driver;
 use slabfence::group::{Bootstrap, Group, Rank};
+use slabfence::layout::Transport;
 use slabfence_emu::Machine;
 
 use super::lives::Lives;
-use super::{Injected, Seat, contract};
+use super::{Injected, Seat, World};
 use crate::adversary::Adversary;
 use crate::injection::{Ledger, Point, watched};
 use crate::processes::memory_of;
@@ -31,6 +32,8 @@ pub struct Place<'a> {
     pub rank: u32,
     /// How many there are.
     pub world: u32,
+    /// How their pools reach one another.
+    pub transport: Transport,
     /// What the pools' exchanges go over, and fail.
     pub bootstrap: Arc<dyn Bootstrap>,
     /// What the ranks tell one another by that they are between two rounds.
@@ -69,8 +72,13 @@ pub fn every_call_apart<S: Send>(
         machine,
         rank,
         world,
+        transport,
         ..
     } = place;
+    let ranks = World {
+        transport,
+        ..World::pushing(world, 0)
+    };
     let ledger = Ledger::of(0);
     let driver = watched(machine.api().expect("its table"), 0);
     let driver = Driver::from_api(driver).expect("a driver");
@@ -85,7 +93,8 @@ pub fn every_call_apart<S: Send>(
     };
     let seat = Seat {
         member: &member,
-        contract: contract(world),
+        contract: ranks.contract(),
+        keeps: false,
         meeting: Arc::clone(&place.meeting),
         ledger,
         faults: AtomicUsize::default(),

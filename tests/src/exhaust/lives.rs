@@ -26,17 +26,24 @@ pub(super) fn leak(Point { entry, when, .. }: Point) -> Live {
     live
 }
 
-fn sum(a: Live, b: Live) -> Live {
+/// Of each number of two of these what `of` makes of them.
+fn each(a: Live, b: Live, of: fn(usize, usize) -> usize) -> Live {
     Live {
-        contexts: a.contexts + b.contexts,
-        allocations: a.allocations + b.allocations,
-        host_allocations: a.host_allocations + b.host_allocations,
-        physical: a.physical + b.physical,
-        mappings: a.mappings + b.mappings,
-        reservations: a.reservations + b.reservations,
-        streams: a.streams + b.streams,
-        modules: a.modules + b.modules,
-        ..a
+        contexts: of(a.contexts, b.contexts),
+        allocations: of(a.allocations, b.allocations),
+        host_allocations: of(a.host_allocations, b.host_allocations),
+        physical: of(a.physical, b.physical),
+        mappings: of(a.mappings, b.mappings),
+        reservations: of(a.reservations, b.reservations),
+        streams: of(a.streams, b.streams),
+        events: of(a.events, b.events),
+        modules: of(a.modules, b.modules),
+        captures: of(a.captures, b.captures),
+        graphs: of(a.graphs, b.graphs),
+        execs: of(a.execs, b.execs),
+        user_objects: of(a.user_objects, b.user_objects),
+        announced: of(a.announced, b.announced),
+        abandoned: of(a.abandoned, b.abandoned),
     }
 }
 
@@ -49,6 +56,8 @@ pub(super) struct Lives<'a, S, R> {
     pub now: &'a (dyn Fn() -> Live + Sync),
     pub one_machine: bool,
     alive: Live,
+    /// What a round keeps for good.
+    keeps: Live,
     wrong: Vec<String>,
 }
 
@@ -68,6 +77,7 @@ impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R
             now,
             one_machine,
             alive: Live::default(),
+            keeps: Live::default(),
             wrong: Vec::new(),
         };
         for before in [None, Some(())] {
@@ -75,7 +85,11 @@ impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R
             lives.live(None, &[]);
             seat.meet("");
             let now = now();
-            assert!(before.is_none() || now == lives.alive, "{now:?}");
+            if before.is_some() {
+                lives.keeps = each(now, lives.alive, usize::wrapping_sub);
+                let keeps = lives.keeps != Live::default();
+                assert!(keeps == seat.keeps, "{now:?} after {:?}", lives.alive);
+            }
             lives.alive = now;
             // All have looked before any goes on.
             seat.meet("");
@@ -119,7 +133,10 @@ impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R
         let here = failed
             .iter()
             .filter(|point| self.one_machine || point.rank == rank);
-        let expected = here.fold(self.alive, |live, &point| sum(live, leak(point)));
+        let usual = each(self.alive, self.keeps, usize::wrapping_add);
+        let expected = here.fold(usual, |live, &point| {
+            each(live, leak(point), usize::wrapping_add)
+        });
         if now != expected {
             let before = self.alive;
             self.wrong

@@ -6,6 +6,7 @@ mod round;
 mod together;
 
 use std::fmt;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,13 +14,14 @@ use std::time::{Duration, Instant};
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::Stream;
 use slabfence::group::Bootstrap;
+use slabfence::layout::Transport;
 
 use crate::adversary::Damage;
 use crate::injection::{EXCHANGE, Ledger, Point, When};
 use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, every_call_apart};
-pub use round::{close, create, create_and_close};
+pub use round::{abandon, close, create, create_and_close};
 pub use together::{every_call, every_damage, pairs_of_calls};
 
 /// How often ranks try what has failed.
@@ -27,13 +29,51 @@ const TRIES: usize = 8;
 /// Longer than any round may take.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// A small contract, whose waits end soon.
-pub fn contract(world: u32) -> Contract {
-    Contract {
-        fail: Duration::from_millis(500),
-        max_channels: 2,
-        max_grid: 4,
-        ..Contract::new(2 * world, 16, 16, 2)
+/// The ranks that live through something, and what they fail.
+#[derive(Debug, Clone, Copy)]
+pub struct World {
+    /// How many they are.
+    pub ranks: u32,
+    /// The first of their seats, which nobody else has meanwhile.
+    pub first_seat: usize,
+    /// How their pools reach one another.
+    pub transport: Transport,
+    /// Of the driver's calls each so many-th point is tried; of the exchanges every one.
+    pub stride: usize,
+    /// Whether a round keeps something for good, the same each time.
+    pub keeps: bool,
+}
+
+impl World {
+    /// Ranks that push, and fail everything.
+    pub fn pushing(ranks: u32, first_seat: usize) -> Self {
+        Self {
+            ranks,
+            first_seat,
+            transport: Transport::Push,
+            stride: 1,
+            keeps: false,
+        }
+    }
+
+    /// Ranks that pull, and fail everything.
+    pub fn pulling(ranks: u32, first_seat: usize) -> Self {
+        let transport = Transport::Pull;
+        Self {
+            transport,
+            ..Self::pushing(ranks, first_seat)
+        }
+    }
+
+    /// A small contract, whose waits end soon.
+    fn contract(self) -> Contract {
+        Contract {
+            fail: Duration::from_millis(500),
+            max_channels: 2,
+            max_grid: 4,
+            transport: self.transport,
+            ..Contract::new(2 * self.ranks, 16, 16, 2)
+        }
     }
 }
 
@@ -43,6 +83,8 @@ pub struct Seat<'a> {
     pub member: &'a Member,
     /// Its contract.
     pub contract: Contract,
+    /// Whether a round keeps something for good, the same each time.
+    pub keeps: bool,
     meeting: Arc<dyn Bootstrap>,
     ledger: &'static Ledger,
     /// How many calls fail in the round.
@@ -66,6 +108,16 @@ pub struct Injected {
     pub exchanges: usize,
 }
 
+/// Says a line, also of a test that passes: not by the macros, whose output the test harness keeps.
+///
+/// # Panics
+///
+/// When nobody listens.
+pub fn say(line: &str) {
+    let said = format!("injected: {line}\n");
+    io::stderr().write_all(said.as_bytes()).expect("stderr");
+}
+
 impl Injected {
     fn of(points: &[Point]) -> Self {
         let exchanges = points.iter().filter(|point| point.entry == EXCHANGE);
@@ -74,6 +126,26 @@ impl Injected {
             calls: points.len() - exchanges,
             exchanges,
         }
+    }
+
+    /// Says how many there were.
+    ///
+    /// # Panics
+    ///
+    /// When they are fewer than they were when the test was written, of calls and of exchanges.
+    pub fn tell(self, what: &str, world: World, calls: usize, exchanges: usize) {
+        let World {
+            ranks, transport, ..
+        } = world;
+        let said = format!(
+            "{what}, {ranks} ranks, {transport:?}: {} calls, {} exchanges",
+            self.calls, self.exchanges
+        );
+        say(&said);
+        assert!(
+            self.calls >= calls && self.exchanges >= exchanges,
+            "{said}, and not {calls} and {exchanges}"
+        );
     }
 }
 

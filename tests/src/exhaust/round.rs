@@ -3,7 +3,7 @@
 use slabfence::channel::{Pool, Ticket};
 use slabfence::{Error, Result};
 
-use super::Seat;
+use super::{Seat, TRIES};
 use crate::injection::{EXCHANGE, Point};
 
 /// What a rank has after a creation.
@@ -120,12 +120,14 @@ pub fn create_and_close(seat: &Seat<'_>, point: Option<Point>) {
     }
 }
 
-/// Creates and uses a pool, and closes it in a step of this name, again where the first attempt fails.
+/// Creates and uses a pool, and closes it in a step of this name, again where the first attempt fails. The pool is kept until the
+/// next one is made: its drop would give back what its close has left.
 ///
 /// # Panics
 ///
 /// When that does not succeed.
-pub fn close(seat: &Seat<'_>, point: Option<Point>) {
+pub fn close(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
+    *kept = None;
     let pool = seat.member.pool(&seat.contract).expect("a pool");
     pool.prepare(&["decode"]).expect("a channel");
     seat.operate(&pool, "decode");
@@ -135,4 +137,34 @@ pub fn close(seat: &Seat<'_>, point: Option<Point>) {
     if !seat.settle(point, &closed) {
         seat.close(point, &pool);
     }
+    *kept = Some(pool);
+}
+
+/// Creates and uses a pool, and abandons it in a step of this name, again where the first attempt fails: alone, so what fails on
+/// a rank is told there and nowhere else. Processes keep no memory, threads what the others may use. The pool is kept as by [`close`].
+///
+/// # Panics
+///
+/// When that does not succeed.
+pub fn abandon(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
+    *kept = None;
+    let pool = seat.member.pool(&seat.contract).expect("a pool");
+    pool.prepare(&["decode"]).expect("a channel");
+    seat.operate(&pool, "decode");
+    // None runs any more that could write to this rank.
+    seat.meet("");
+    let mut left = seat.step("abandon", || pool.abandon());
+    let mine = point.is_some_and(|point| point.rank == seat.member.rank());
+    assert!(mine || left.is_ok(), "{left:?} for {point:?}");
+    for _ in 0..TRIES {
+        match left {
+            Ok(left) => {
+                assert_eq!(left.kept > 0, seat.keeps, "{left:?}");
+                *kept = Some(pool);
+                return;
+            }
+            Err(_) => left = pool.abandon(),
+        }
+    }
+    panic!("{left:?}");
 }

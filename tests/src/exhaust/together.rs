@@ -9,7 +9,7 @@ use slabfence::group::{Bootstrap, ThreadBootstrap};
 use slabfence_emu::{Machine, Profile};
 
 use super::lives::Lives;
-use super::{Injected, Seat, contract};
+use super::{Injected, Seat, World};
 use crate::adversary::{Adversary, Damage};
 use crate::injection::{EXCHANGE, Ledger, Point, When, watched};
 use crate::ranks::on_drivers;
@@ -18,22 +18,27 @@ use crate::ranks::on_drivers;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Makes a state on every rank of a world, lives through `round` with it once undisturbed, and then once for every driver
-/// call and exchange of its steps, on every rank and in every way in which it can fail. What is alive after a round is what was
-/// alive before. The number of points.
+/// call and exchange of its steps that the world fails, on every rank and in every way in which it can fail. What is alive after
+/// a round is what was alive before. The number of points.
 ///
 /// # Panics
 ///
 /// When a rank does: these are tests.
 pub fn every_call<S: Send>(
-    world: u32,
-    first_seat: usize,
+    world: World,
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
 ) -> Injected {
-    in_a_world(world, first_seat, |seat, machine, ledgers| {
+    in_a_world(world, |seat, machine, ledgers| {
         let now = || machine.live();
         let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
-        let points = lives.points(ledgers);
+        let (mut points, mut calls) = (lives.points(ledgers), 0..);
+        points.retain(|point| {
+            point.entry == EXCHANGE
+                || calls
+                    .next()
+                    .is_some_and(|n: usize| n.is_multiple_of(world.stride))
+        });
         for point in &points {
             lives.fail(std::slice::from_ref(point));
         }
@@ -49,21 +54,20 @@ pub fn every_call<S: Send>(
 ///
 /// As [`every_call`].
 pub fn every_damage<S: Send>(
-    world: u32,
-    first_seat: usize,
+    world: World,
     damages: &[Damage],
     stride: u32,
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
 ) -> usize {
-    in_a_world(world, first_seat, |seat, machine, ledgers| {
+    in_a_world(world, |seat, machine, ledgers| {
         let now = || machine.live();
         let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
         let mut points = lives.points(ledgers);
         points.retain(|point| (point.entry, point.when) == (EXCHANGE, When::Garbled));
         let mut rounds = 0;
         for (which, &damage) in (0..).zip(damages) {
-            let to = |point: &&Point| point.rank == (point.nth + which) % (world * stride);
+            let to = |point: &&Point| point.rank == (point.nth + which) % (world.ranks * stride);
             for point in points.iter().filter(to) {
                 rounds += 1;
                 let mut next = seat.damage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +94,7 @@ pub fn pairs_of_calls<S: Send>(
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
 ) -> (usize, usize) {
-    in_a_world(2, first_seat, |seat, machine, ledgers| {
+    in_a_world(World::pushing(2, first_seat), |seat, machine, ledgers| {
         let now = || machine.live();
         let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
         let usual = lives.points(ledgers);
@@ -120,27 +124,27 @@ pub fn pairs_of_calls<S: Send>(
 
 /// Runs `body` as every rank of a world of threads whose calls are watched.
 fn in_a_world<T: Send>(
-    world: u32,
-    first_seat: usize,
+    world: World,
     body: impl Fn(&Seat<'_>, &Machine, &[&'static Ledger]) -> T + Sync,
 ) -> T {
+    let ranks = world.ranks;
     let mut profile = Profile::named("h200-nvlink").expect("a profile");
     // Small allocations: pools are made thousands of times.
     profile.granularity = 1 << 16;
-    let machine = Machine::new(profile, world).expect("a machine");
-    let seats: Vec<usize> = (first_seat..).take(world as usize).collect();
+    let machine = Machine::new(profile, ranks).expect("a machine");
+    let seats: Vec<usize> = (world.first_seat..).take(ranks as usize).collect();
     let ledgers: Vec<&'static Ledger> = seats.iter().map(|&seat| Ledger::of(seat)).collect();
     let drivers: Vec<Driver> = seats
         .iter()
         .map(|&seat| watched(machine.api().expect("its table"), seat))
         .map(|api| Driver::from_api(api).expect("a driver"))
         .collect();
-    let members = ThreadBootstrap::world(world).into_iter().zip(&ledgers);
+    let members = ThreadBootstrap::world(ranks).into_iter().zip(&ledgers);
     let members = members.map(|(member, ledger)| Adversary::new(member, ledger));
     let (damages, members): (Vec<_>, Vec<_>) = members
         .map(|member| (member.damage(), Arc::new(member) as Arc<dyn Bootstrap>))
         .unzip();
-    let meetings: Vec<_> = ThreadBootstrap::world(world)
+    let meetings: Vec<_> = ThreadBootstrap::world(ranks)
         .into_iter()
         .map(|member| Mutex::new(Some(member)))
         .collect();
@@ -151,7 +155,8 @@ fn in_a_world<T: Send>(
             .unwrap_or_else(PoisonError::into_inner);
         let seat = Seat {
             member,
-            contract: contract(world),
+            contract: world.contract(),
+            keeps: world.keeps,
             meeting: Arc::new(meeting.take().expect("one rank each")),
             ledger: ledgers[rank],
             faults: AtomicUsize::default(),

@@ -48,12 +48,10 @@ pub enum Effect {
     Asks,
     /// It gives a handle, which a caller that is told of a failure does not have: it is never failed after its effect.
     Makes,
-    /// It changes what exists, or takes away what can be asked for again.
+    /// It changes what exists, takes away what can be asked for again, or waits.
     Changes,
     /// It takes an object away. Whoever is told of a failure cannot try again, so failed before its effect it leaks that one.
     Ends,
-    /// Others' memory is in use until it returns: it is never failed before its effect.
-    Waits,
     /// It brings all ranks' words.
     Meets,
 }
@@ -64,7 +62,6 @@ impl Effect {
         match self {
             Self::Asks | Self::Makes => &[When::Before],
             Self::Changes | Self::Ends => &[When::Before, When::After],
-            Self::Waits => &[When::After],
             Self::Meets => &[
                 When::Before,
                 When::After,
@@ -85,10 +82,9 @@ impl Effect {
     ///
     /// For an entry that is not told here: it has to be.
     pub fn of(entry: &str) -> Self {
-        use Effect::{Asks, Changes, Ends, Makes, Meets, Waits};
+        use Effect::{Asks, Changes, Ends, Makes, Meets};
         match entry {
             EXCHANGE => Meets,
-            "cuStreamSynchronize" => Waits,
             "cuMemAlloc"
             | "cuMemHostAlloc"
             | "cuMemCreate"
@@ -131,6 +127,7 @@ impl Effect {
             | "cuMemMap"
             | "cuMemUnmap"
             | "cuMemSetAccess"
+            | "cuStreamSynchronize"
             | "cuStreamWaitEvent"
             | "cuLaunchHostFunc"
             | "cuEventRecord"

@@ -13,9 +13,9 @@ use slabfence::sys::{Api, CUresult, SYMBOLS};
 
 pub use effect::{EXCHANGE, Effect, When};
 
-/// Ranks of one process whose calls are watched at the same time: those of a test with two and of one with three, or of
-/// three with two.
-pub const SEATS: usize = 6;
+/// Ranks of one process whose calls are watched at the same time: those of a test with two, of one with three and of another with
+/// two.
+pub const SEATS: usize = 7;
 
 /// One call of one rank that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,12 @@ impl Point {
         let when = When::ALL.iter().position(|when| *when == self.when);
         let (step, when) = (step.expect("a step"), when.expect("a moment"));
         format!("{} {step} {} {} {when}", self.rank, self.entry, self.nth)
+    }
+
+    /// Whether the call belongs to a drain, in front of all that a step of a pool does.
+    pub fn is_of_the_drain(&self) -> bool {
+        self.entry == "cuCtxSynchronize"
+            || self.nth == 0 && ["cuCtxGetCurrent", "cuCtxPushCurrent"].contains(&self.entry)
     }
 
     /// What [`write`](Self::write) has written.
@@ -274,6 +280,7 @@ pub fn watched(mut api: Api, seat: usize) -> Api {
         3 => watch::<3>(&mut api),
         4 => watch::<4>(&mut api),
         5 => watch::<5>(&mut api),
+        6 => watch::<6>(&mut api),
         _ => panic!("there are {SEATS} seats"),
     }
     api

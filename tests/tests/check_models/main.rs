@@ -106,15 +106,19 @@ fn expected() -> Tally {
 }
 
 /// Dat3M's tests, which are no part of this repository, where they lie in a folder `shared/litmus` in or beside it, or in
-/// the one that `SLABFENCE_LITMUS` names. That there are some where it names one, the model's tests see to.
+/// the one that `SLABFENCE_LITMUS` names: then they must be there.
 fn dat3m() -> Option<PathBuf> {
     const CSV: &str = "dat3m/PTXv6_0-expected.csv";
     let root = root().canonicalize().expect("the repository");
     let beside = || root.ancestors().map(|folder| folder.join("shared/litmus"));
-    let named = std::env::var_os("SLABFENCE_LITMUS").map(PathBuf::from);
-    let places = named.map_or_else(|| beside().collect(), |named| vec![named]);
-    let mut files = places.into_iter().map(|folder| folder.join(CSV));
-    files.find(|csv| csv.is_file())
+    if let Some(named) = std::env::var_os("SLABFENCE_LITMUS").map(PathBuf::from) {
+        let csv = named.join(CSV);
+        assert!(csv.is_file(), "SLABFENCE_LITMUS: no {}", csv.display());
+        return Some(csv);
+    }
+    beside()
+        .map(|folder| folder.join(CSV))
+        .find(|csv| csv.is_file())
 }
 
 #[test]

@@ -39,8 +39,7 @@ pub struct Buffer {
     #[serde(default)]
     pub mapped: Vec<Spanned<u32>>,
     /// What it is for: a kind, or words that findings tell.
-    #[serde(default)]
-    pub tag: String,
+    pub tag: Option<Spanned<String>>,
     /// The slot that memory of a kind belongs to.
     pub slot: Option<Spanned<u32>>,
     /// Who alone may store to memory of a kind.
@@ -79,8 +78,7 @@ pub struct Part {
     pub offset: Spanned<u64>,
     /// Bytes.
     pub size: Spanned<u64>,
-    #[serde(default)]
-    pub tag: String,
+    pub tag: Option<Spanned<String>>,
     pub slot: Option<Spanned<u32>>,
     pub writer: Option<Spanned<Writer>>,
 }
@@ -95,8 +93,20 @@ pub enum Contents {
     Words(Vec<u32>),
     /// Words of 32 bits that count up from this one.
     Ascending(u32),
+    /// Addresses of buffers, 8 bytes each, from the start on.
+    Addresses(Vec<Address>),
     /// Nothing that may be read: it was never written.
     Unwritten,
+}
+
+/// An address in memory.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Address {
+    /// Of a buffer's start.
+    Buffer(Spanned<String>),
+    /// Inside a buffer.
+    At(At),
 }
 
 /// A graph of launches of one rank, one after another.
@@ -152,17 +162,22 @@ pub enum Argument {
     Buffer(Spanned<String>),
     /// An address inside a buffer.
     At(At),
+    U8(u8),
+    S8(i8),
+    U16(u16),
+    S16(i16),
     U32(u32),
     S32(i32),
     U64(u64),
     S64(i64),
     F32(f32),
+    F64(f64),
     /// A struct: its fields, each at a multiple of its size.
     Block(Vec<Spanned<Argument>>),
 }
 
 /// An address inside a buffer.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
     pub buffer: Spanned<String>,
@@ -183,10 +198,34 @@ pub struct Step {
     pub launch: Option<Launch>,
     /// Name of a graph of the rank.
     pub replay: Option<Spanned<String>>,
+    /// Bytes of a buffer that are set.
+    pub fill: Option<Fill>,
+    /// Bytes that are copied from one buffer to another.
+    pub copy: Option<Copy>,
     /// Name of an event, which is put behind all that the stream has so far.
     pub record: Option<Spanned<String>>,
     /// Name of an event of the rank that was recorded before: what the stream has from now on is behind it.
     pub wait: Option<Spanned<String>>,
+}
+
+/// Sets bytes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fill {
+    pub to: At,
+    /// How many.
+    pub size: u64,
+    pub byte: u8,
+}
+
+/// Copies bytes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Copy {
+    pub from: At,
+    pub to: At,
+    /// How many.
+    pub size: u64,
 }
 
 /// What a buffer must hold at the end.

@@ -87,21 +87,19 @@ impl Reader<'_> {
         match value.get_ref() {
             Argument::Buffer(name) => address(to, self.buffer(name)?, 0),
             Argument::At(inside) => {
-                let buffer = self.buffer(&inside.buffer)?;
-                if inside.offset > self.sizes[buffer] {
-                    let words = format!(
-                        "offset {} in a buffer of {} bytes",
-                        inside.offset, self.sizes[buffer]
-                    );
-                    return Err(self.wrong(&inside.buffer, words));
-                }
-                address(to, buffer, inside.offset);
+                let (buffer, offset) = self.inside(inside, 0)?;
+                address(to, buffer, offset);
             }
+            Argument::U8(word) => put(&mut to.bytes, &word.to_le_bytes()),
+            Argument::S8(word) => put(&mut to.bytes, &word.to_le_bytes()),
+            Argument::U16(word) => put(&mut to.bytes, &word.to_le_bytes()),
+            Argument::S16(word) => put(&mut to.bytes, &word.to_le_bytes()),
             Argument::U32(word) => put(&mut to.bytes, &word.to_le_bytes()),
             Argument::S32(word) => put(&mut to.bytes, &word.to_le_bytes()),
             Argument::U64(word) => put(&mut to.bytes, &word.to_le_bytes()),
             Argument::S64(word) => put(&mut to.bytes, &word.to_le_bytes()),
             Argument::F32(word) => put(&mut to.bytes, &word.to_le_bytes()),
+            Argument::F64(word) => put(&mut to.bytes, &word.to_le_bytes()),
             Argument::Block(fields) => {
                 for field in fields {
                     if let Argument::Block(_) = field.get_ref() {

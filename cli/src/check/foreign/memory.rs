@@ -17,7 +17,7 @@ const PAGE: usize = 2 << 20;
 pub struct Memory {
     /// Where it begins, for every rank that may access it.
     pub address: u64,
-    _own: Option<DeviceBuffer>,
+    own: Option<DeviceBuffer>,
 }
 
 /// Says which call of the driver failed.
@@ -28,7 +28,7 @@ pub fn check(call: &str, code: CUresult) -> Result<(), Failure> {
     }
 }
 
-fn missing(error: MissingSymbol) -> Failure {
+pub fn missing(error: MissingSymbol) -> Failure {
     Failure::Fault(error.to_string())
 }
 
@@ -40,33 +40,38 @@ fn location(rank: u32) -> CUmemLocation {
 }
 
 impl Memory {
-    /// Allocates a buffer with what it holds at first: exactly its size if its owner alone has it, else whole pages.
+    /// Allocates a buffer: exactly its size if its owner alone has it, else whole pages.
     pub fn new(devices: &[Device], place: &Place) -> Result<Self, Failure> {
         let owner = &devices[place.owner as usize];
         if place.mapped.is_empty() {
             let own = DeviceBuffer::new(owner, place.initial.len())?;
-            if place.written {
-                own.write(0, &place.initial)?;
-            }
             return Ok(Self {
                 address: own.ptr().raw(),
-                _own: Some(own),
+                own: Some(own),
             });
         }
-        let base = map(owner, place)?;
-        if place.written {
-            let _guard = owner.bind()?;
-            let api = owner.driver().api();
-            let bytes = place.initial.len();
-            let copy = api.cuMemcpyHtoD().map_err(missing)?;
-            // SAFETY: the mapping has at least so many bytes, and so has the source.
-            let code = unsafe { copy(base, place.initial.as_ptr().cast(), bytes) };
-            check("cuMemcpyHtoD", code)?;
-        }
         Ok(Self {
-            address: base.0,
-            _own: None,
+            address: map(owner, place)?.0,
+            own: None,
         })
+    }
+
+    /// Writes what it holds at first.
+    pub fn write(&self, owner: &Device, initial: &[u8]) -> Result<(), Failure> {
+        if let Some(own) = &self.own {
+            return Ok(own.write(0, initial)?);
+        }
+        let _guard = owner.bind()?;
+        let copy = owner.driver().api().cuMemcpyHtoD().map_err(missing)?;
+        // SAFETY: the mapping has at least so many bytes, and so has the source.
+        let code = unsafe {
+            copy(
+                CUdeviceptr(self.address),
+                initial.as_ptr().cast(),
+                initial.len(),
+            )
+        };
+        check("cuMemcpyHtoD", code)
     }
 }
 

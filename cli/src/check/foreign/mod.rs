@@ -6,6 +6,7 @@ mod memory;
 mod plan;
 mod play;
 mod read;
+mod steps;
 mod tags;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ pub fn run(path: &Path, settings: &Settings) -> Result<Report, Failure> {
     let mut line = Line::new(subject, &[plan.ranks], plan.profile.name);
     line.cases = 1;
     line.runs = played.runs;
+    line.forgotten = played.forgotten;
     for found in played.bad.iter().flat_map(Found::of) {
         line.add(plan.ranks, "scenario", found, settings);
     }

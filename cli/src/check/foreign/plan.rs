@@ -26,6 +26,8 @@ pub struct Place {
     pub mapped: Vec<u32>,
     /// As many bytes as it has.
     pub initial: Vec<u8>,
+    /// Where in them the address of a buffer is put, which buffer, and how far in.
+    pub addresses: Vec<(usize, usize, u64)>,
     /// Whether they are written before the ranks begin.
     pub written: bool,
 }
@@ -80,6 +82,18 @@ pub struct Task {
 pub enum Work {
     Launch(Grid),
     Replay(usize),
+    /// Sets so many bytes of a buffer from an offset on.
+    Fill {
+        to: (usize, u64),
+        size: u64,
+        byte: u8,
+    },
+    /// Copies so many bytes between offsets of two buffers.
+    Copy {
+        from: (usize, u64),
+        to: (usize, u64),
+        size: u64,
+    },
     /// Records an event, by number.
     Record(usize),
     /// Waits for one.

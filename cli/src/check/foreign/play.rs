@@ -5,10 +5,10 @@ use std::ffi::{CString, c_void};
 use std::ptr;
 
 use slabfence::driver::{CaptureMode, Device, Event, Graph, GraphExec, Stream};
-use slabfence::sys::{CUfunction, CUmodule};
+use slabfence::sys::{CUdeviceptr, CUfunction, CUmodule};
 use slabfence_emu::held::{self, Run};
 
-use super::memory::{Memory, check};
+use super::memory::{Memory, check, missing};
 use super::plan::{Capture, Grid, Plan, Task, Work};
 use crate::check::case;
 use crate::check::settings::Settings;
@@ -19,6 +19,8 @@ use crate::failure::Failure;
 pub struct Played {
     /// Runs that were made.
     pub runs: u64,
+    /// Accesses that the detector had no room to remember.
+    pub forgotten: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
@@ -55,6 +57,11 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
         devices,
     };
     for (memory, place) in stage.memory.iter().zip(&plan.buffers) {
+        if place.written {
+            let mut initial = place.initial.clone();
+            stage.addresses(&place.addresses, &mut initial);
+            memory.write(&stage.devices[place.owner as usize], &initial)?;
+        }
         for span in &place.spans {
             let description = span.description.clone();
             machine.describe(memory.address + span.offset, span.len, description);
@@ -101,6 +108,7 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     let explored = explored.map_err(held_error)?;
     Ok(Played {
         runs: explored.runs,
+        forgotten: explored.forgotten,
         bad: explored.bad,
     })
 }
@@ -127,7 +135,7 @@ impl<'a> Stage<'a> {
         let in_graphs = self.plan.graphs.iter().flat_map(|graph| &graph.launches);
         let in_steps = self.plan.steps.iter().filter_map(|task| match &task.work {
             Work::Launch(grid) => Some(grid),
-            Work::Replay(_) | Work::Record(_) | Work::Wait(_) => None,
+            _ => None,
         });
         let names: Vec<&'a str> = in_graphs
             .chain(in_steps)
@@ -187,6 +195,24 @@ impl<'a> Stage<'a> {
             match &task.work {
                 Work::Launch(grid) => self.launch(task.rank, grid, stream)?,
                 Work::Replay(graph) => self.graphs[*graph].1.launch(stream)?,
+                Work::Fill { to, size, byte } => {
+                    let (to, size) = (self.at(*to), *size as usize);
+                    let device = &self.devices[task.rank as usize];
+                    let _guard = device.bind()?;
+                    let fill = device.driver().api().cuMemsetD8Async().map_err(missing)?;
+                    // SAFETY: the bytes lie in a buffer of the scenario, which lives as long as its machine.
+                    let code = unsafe { fill(to, *byte, size, stream.raw()) };
+                    check("cuMemsetD8Async", code)?;
+                }
+                Work::Copy { from, to, size } => {
+                    let (from, to, size) = (self.at(*from), self.at(*to), *size as usize);
+                    let device = &self.devices[task.rank as usize];
+                    let _guard = device.bind()?;
+                    let copy = device.driver().api().cuMemcpyDtoDAsync().map_err(missing)?;
+                    // SAFETY: as above, on both sides.
+                    let code = unsafe { copy(to, from, size, stream.raw()) };
+                    check("cuMemcpyDtoDAsync", code)?;
+                }
                 Work::Record(event) => self.events[*event].record(stream)?,
                 Work::Wait(event) => stream.wait(&self.events[*event])?,
             }
@@ -194,14 +220,23 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
+    fn at(&self, (buffer, offset): (usize, u64)) -> CUdeviceptr {
+        CUdeviceptr(self.memory[buffer].address + offset)
+    }
+
+    /// Puts addresses of buffers where they belong.
+    fn addresses(&self, places: &[(usize, usize, u64)], bytes: &mut [u8]) {
+        for &(at, buffer, offset) in places {
+            let CUdeviceptr(address) = self.at((buffer, offset));
+            bytes[at..at + 8].copy_from_slice(&address.to_le_bytes());
+        }
+    }
+
     fn launch(&self, rank: u32, grid: &Grid, stream: &Stream) -> Result<(), Failure> {
         let mut blocks: Vec<Vec<u64>> = Vec::new();
         for parameter in &grid.parameters {
             let mut bytes = parameter.bytes.clone();
-            for &(at, buffer, offset) in &parameter.addresses {
-                let address = self.memory[buffer].address + offset;
-                bytes[at..at + 8].copy_from_slice(&address.to_le_bytes());
-            }
+            self.addresses(&parameter.addresses, &mut bytes);
             bytes.resize(bytes.len().next_multiple_of(8), 0);
             // In words, so that every parameter is aligned.
             let words = bytes.chunks_exact(8).map(|chunk| {

@@ -8,7 +8,7 @@ use std::path::Path;
 use slabfence_emu_ptx::Module;
 use toml::Spanned;
 
-use super::file::{Contents, File, Step};
+use super::file::{Address, At, Contents, File};
 use super::plan::{Capture, Place, Plan, Task, Work};
 use super::tags;
 use crate::check::{case, replace};
@@ -26,9 +26,9 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     names: BTreeMap<String, usize>,
     pub(super) sizes: Vec<u64>,
-    graphs: BTreeMap<String, (usize, u32)>,
-    events: BTreeMap<String, usize>,
-    event_ranks: Vec<u32>,
+    pub(super) graphs: BTreeMap<String, (usize, u32)>,
+    pub(super) events: BTreeMap<String, usize>,
+    pub(super) event_ranks: Vec<u32>,
     pub(super) ptx: Module,
     pub(super) ranks: u32,
 }
@@ -129,6 +129,7 @@ impl Reader<'_> {
         let length = |task: &Task| match task.work {
             Work::Launch(_) => u64::from(task.times),
             Work::Replay(graph) => u64::from(task.times) * graphs[graph].launches.len() as u64,
+            Work::Fill { .. } | Work::Copy { .. } => u64::from(task.times),
             Work::Record(_) | Work::Wait(_) => 0,
         };
         let operations: u64 = steps.iter().map(length).sum();
@@ -173,8 +174,12 @@ impl Reader<'_> {
                 .as_ref()
                 .is_some_and(|contents| matches!(contents.get_ref(), Contents::Unwritten));
             let mut initial = match &buffer.initial {
-                Some(contents) if written => self.contents(contents, size)?,
-                _ => Vec::new(),
+                Some(contents) => match contents.get_ref() {
+                    // What they are is known when all buffers are.
+                    Contents::Unwritten | Contents::Addresses(_) => Vec::new(),
+                    _ => self.contents(contents, size)?,
+                },
+                None => Vec::new(),
             };
             initial.resize(size as usize, 0);
             places.push(Place {
@@ -183,11 +188,54 @@ impl Reader<'_> {
                 owner,
                 mapped,
                 initial,
+                addresses: Vec::new(),
                 written,
             });
             self.sizes.push(size);
         }
+        for (place, buffer) in places.iter_mut().zip(&file.buffer) {
+            let Some(contents) = &buffer.initial else {
+                continue;
+            };
+            if let Contents::Addresses(list) = contents.get_ref() {
+                if list.len() as u64 > *buffer.size.get_ref() / 8 {
+                    let size = buffer.size.get_ref();
+                    let words = format!("{} addresses for a buffer of {size}", list.len());
+                    return Err(self.wrong(contents, words));
+                }
+                let address = |(number, address)| -> Result<_, Failure> {
+                    let (buffer, offset) = self.address(address)?;
+                    Ok((8 * number, buffer, offset))
+                };
+                place.addresses = list
+                    .iter()
+                    .enumerate()
+                    .map(address)
+                    .collect::<Result<_, _>>()?;
+            }
+        }
         Ok(places)
+    }
+
+    fn address(&self, address: &Address) -> Result<(usize, u64), Failure> {
+        match address {
+            Address::Buffer(name) => Ok((self.buffer(name)?, 0)),
+            Address::At(inside) => self.inside(inside, 0),
+        }
+    }
+
+    /// A buffer and a place in it that is followed by so many bytes of it.
+    pub(super) fn inside(&self, inside: &At, size: u64) -> Result<(usize, u64), Failure> {
+        let buffer = self.buffer(&inside.buffer)?;
+        let (offset, all) = (inside.offset, self.sizes[buffer]);
+        if all.checked_sub(offset).is_some_and(|left| left >= size) {
+            return Ok((buffer, offset));
+        }
+        let words = match size {
+            0 => format!("offset {offset} in a buffer of {all} bytes"),
+            _ => format!("{size} bytes from {offset} on in a buffer of {all}"),
+        };
+        Err(self.wrong(&inside.buffer, words))
     }
 
     pub(super) fn rank(&self, rank: &Spanned<u32>) -> Result<u32, Failure> {
@@ -213,6 +261,12 @@ impl Reader<'_> {
             Contents::Ascending(first) => {
                 words(&mut (0..(size / 4) as u32).map(|i| first.wrapping_add(i)))
             }
+            Contents::Addresses(_) => {
+                return Err(self.wrong(
+                    contents,
+                    "addresses are not known, so they cannot be expected",
+                ));
+            }
             Contents::Unwritten => {
                 return Err(self.wrong(contents, "nothing can be expected of unwritten bytes"));
             }
@@ -224,64 +278,5 @@ impl Reader<'_> {
                 Err(self.wrong(contents, words))
             }
         }
-    }
-
-    /// The number of an event that a step of a rank names.
-    fn event(
-        &mut self,
-        name: &Spanned<String>,
-        rank: u32,
-        records: bool,
-    ) -> Result<usize, Failure> {
-        let (word, next) = (name.get_ref(), self.event_ranks.len());
-        match self.events.get(word) {
-            Some(&event) if self.event_ranks[event] == rank => Ok(event),
-            Some(&event) => {
-                let words = format!("event `{word}` is of rank {}", self.event_ranks[event]);
-                Err(self.wrong(name, words))
-            }
-            None if records => {
-                self.events.insert(word.clone(), next);
-                self.event_ranks.push(rank);
-                Ok(next)
-            }
-            None => {
-                let words = format!("no step before this one records event `{word}`");
-                Err(self.wrong(name, words))
-            }
-        }
-    }
-
-    fn step(&mut self, step: &Step) -> Result<Task, Failure> {
-        let rank = self.rank(&step.rank)?;
-        if let (Some(times), None, None) = (&step.times, &step.launch, &step.replay) {
-            return Err(self.wrong(times, "`times` goes with a `launch` or a `replay`"));
-        }
-        let work = match (&step.launch, &step.replay, &step.record, &step.wait) {
-            (Some(launch), None, None, None) => Work::Launch(self.launch(launch)?),
-            (None, None, Some(name), None) => Work::Record(self.event(name, rank, true)?),
-            (None, None, None, Some(name)) => Work::Wait(self.event(name, rank, false)?),
-            (None, Some(name), None, None) => match self.graphs.get(name.get_ref()) {
-                Some(&(graph, of)) if of == rank => Work::Replay(graph),
-                Some((_, of)) => {
-                    let words = format!("graph `{}` is of rank {of}", name.get_ref());
-                    return Err(self.wrong(name, words));
-                }
-                None => {
-                    let words = format!("there is no graph `{}`", name.get_ref());
-                    return Err(self.wrong(name, words));
-                }
-            },
-            _ => {
-                let words = "a step has one of `launch`, `replay`, `record` and `wait`";
-                return Err(self.wrong(&step.rank, words));
-            }
-        };
-        Ok(Task {
-            rank,
-            stream: step.stream,
-            times: step.times.as_ref().map_or(1, |times| *times.get_ref()),
-            work,
-        })
     }
 }

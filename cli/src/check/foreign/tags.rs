@@ -22,7 +22,7 @@ const KINDS: [(&str, RegionKind); 6] = [
 /// What is said of a buffer or a part of one.
 struct About<'a> {
     title: String,
-    tag: &'a str,
+    tag: Option<&'a Spanned<String>>,
     slot: &'a Option<Spanned<u32>>,
     writer: &'a Option<Spanned<Writer>>,
 }
@@ -40,7 +40,7 @@ pub fn spans(
     let name = format!("buffer `{}`", buffer.name.get_ref());
     let whole = About {
         title: name.clone(),
-        tag: &buffer.tag,
+        tag: buffer.tag.as_ref(),
         slot: &buffer.slot,
         writer: &buffer.writer,
     };
@@ -70,7 +70,7 @@ pub fn spans(
         }
         let about = About {
             title: format!("`{}` of {name}", part.name.get_ref()),
-            tag: &part.tag,
+            tag: part.tag.as_ref(),
             slot: &part.slot,
             writer: &part.writer,
         };
@@ -83,6 +83,40 @@ pub fn spans(
     Ok(spans)
 }
 
+/// The kind that a tag is. One that is nearly a kind's is refused: its rules would not hold, and nothing would say so.
+fn kind(reader: &Reader<'_>, tag: &Spanned<String>) -> Result<RegionKind, Failure> {
+    let word = tag.get_ref();
+    if let Some(&(_, kind)) = KINDS.iter().find(|(known, _)| known == word) {
+        return Ok(kind);
+    }
+    let plain = word.trim().to_lowercase();
+    let near = |known: &str| distance(known, &plain) <= known.len() / 4;
+    match KINDS.iter().find(|(known, _)| near(known)) {
+        None => Ok(RegionKind::Buffer),
+        Some((known, _)) => {
+            let words = format!(
+                "the tag `{word}` is nearly `{known}`, whose rules do not hold for it; say `{known}`, or name the memory by other words"
+            );
+            Err(reader.wrong(tag, words))
+        }
+    }
+}
+
+/// How many letters must be put in, taken out or changed to make one word the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], line + 1);
+        for (at, &theirs) in other.iter().enumerate() {
+            let change = corner + usize::from(letter != theirs);
+            corner = row[at + 1];
+            row[at + 1] = change.min(corner + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
 fn describe(
     reader: &Reader<'_>,
     about: &About<'_>,
@@ -90,8 +124,10 @@ fn describe(
     owner: u32,
     mapped: &[u32],
 ) -> Result<Description, Failure> {
-    let kind = KINDS.iter().find(|(tag, _)| *tag == about.tag);
-    let kind = kind.map_or(RegionKind::Buffer, |&(_, kind)| kind);
+    let kind = match about.tag {
+        None => RegionKind::Buffer,
+        Some(tag) => kind(reader, tag)?,
+    };
     let local = matches!(kind, RegionKind::Epoch | RegionKind::Ticket);
     let takes = !local && kind != RegionKind::Buffer;
     let only = "goes with the tags `flag`, `packets` and `staging`";
@@ -115,9 +151,9 @@ fn describe(
             }
         },
     };
-    let name = match about.tag {
-        "" => about.title.clone(),
-        tag => format!("{} ({tag})", about.title),
+    let name = match about.tag.map(|tag| tag.get_ref().as_str()) {
+        None | Some("") => about.title.clone(),
+        Some(tag) => format!("{} ({tag})", about.title),
     };
     Ok(Description {
         name,
@@ -128,4 +164,25 @@ fn describe(
         slot,
         writers,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn the_distance_of_two_words_is_how_many_letters_differ() {
+        let pairs = [
+            ("flag", "flag"),
+            ("flag", "flags"),
+            ("flag", "flg"),
+            ("flag", "flat"),
+            ("packets", "paket"),
+            ("", "ab"),
+        ];
+        assert_eq!(
+            pairs.map(|(one, other)| distance(one, other)),
+            [0, 1, 1, 1, 2, 2]
+        );
+    }
 }

@@ -1,6 +1,9 @@
 //! The detector on small kernels that a small machine runs under seeds.
 
+mod atomics;
 mod documentation;
+mod lanes;
+mod limits;
 mod memory;
 mod mutants;
 mod ordering;
@@ -10,5 +13,6 @@ mod protocol;
 mod protocols;
 mod shipped;
 mod sizes;
+mod strength;
 mod strict;
 mod support;

@@ -157,6 +157,34 @@ fn a_fault_says_what_is_or_was_there() {
 }
 
 #[test]
+fn an_access_at_no_multiple_of_its_size_is_named_by_its_memory() {
+    for (body, place, detail) in [
+        (
+            "ld.global.u32 %r5, [%d1+18];",
+            "a, + 18",
+            "the address is no multiple of 4",
+        ),
+        (
+            "st.shared.u64 [%d6+12], %d1;",
+            "shared memory, + 12",
+            "the address is no multiple of 8",
+        ),
+        (
+            "mov.u64 %d7, 66; ld.global.u32 %r5, [%d7];",
+            "no memory",
+            "0x42 is no multiple of 4",
+        ),
+    ] {
+        let End::Fault(_, Some(finding)) = one(1, body).end else {
+            panic!("no finding: {body}");
+        };
+        assert_eq!(finding.rule, Rule::Misaligned);
+        assert_eq!(finding.place.unwrap().to_string(), place);
+        assert_eq!(finding.detail, detail);
+    }
+}
+
+#[test]
 fn memory_that_is_not_what_the_parameters_were_taken_for_is_stale() {
     let kernel = kernel(1, "ld.param.u64 %d1, [p0]; ld.global.u32 %r5, [%d1]; ret;");
     let regions = [filled(A, 256, 0, "a"), filled(A + 256, 256, 0, "b")];

@@ -8,7 +8,7 @@ use crate::support::memory::Memory;
 use crate::support::shipped::Collective;
 use crate::support::{checker, memory};
 use slabfence::layout::{LocalBlock, started_warps};
-use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Scenario, shipped};
+use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Scenario, mutation, shipped};
 
 /// Seeds within which every bug must be found.
 const SEEDS: u64 = 20;
@@ -43,6 +43,8 @@ struct Play {
     all: Collective,
     epoch: u64,
     streams: Vec<Stream>,
+    /// Whether regions of signals say which slot they belong to.
+    labelled: bool,
 }
 
 impl Play {
@@ -83,12 +85,17 @@ impl Play {
             all,
             epoch,
             streams,
+            labelled: true,
         }
     }
 
     /// Names of all that is found under a seed, with the reports.
     fn run(&self, seed: u64) -> (BTreeSet<&'static str>, String) {
-        let regions = self.all.regions();
+        let mut regions = self.all.regions();
+        let signals = regions.iter_mut().filter(|region| region.kind.is_signal());
+        if !self.labelled {
+            signals.for_each(|region| region.slot = None);
+        }
         let mut memory = memory(&regions);
         for rank in 0..self.all.world {
             Collective::begin_at(&memory, rank, self.epoch);
@@ -213,6 +220,35 @@ fn what_looks_like_a_bug_and_is_none_is_clean_in_every_entry() {
             });
             clean_play(&play, &format!("`{}` of `{}`", mutation.name, entry.name));
         }
+    }
+}
+
+#[test]
+fn signals_that_stay_in_a_slot_are_found_by_who_uses_them_where_no_slot_is_named() {
+    let mutation = mutation("signal-slot-frozen").unwrap();
+    for family in Family::ALL {
+        let entry = entries(family).remove(0);
+        let unlabelled = |plant: &dyn Fn(&Entry) -> String| Play {
+            labelled: false,
+            ..Play::new(mutation.scenario, &entry, |entry| Entry {
+                text: plant(entry),
+                ..entry.clone()
+            })
+        };
+        let mutant = unlabelled(&|entry| mutation.plant(entry).unwrap());
+        let mut all = BTreeSet::new();
+        for seed in 0..SEEDS {
+            let (found, text) = mutant.run(seed);
+            assert!(!found.is_empty(), "{}: {seed}", entry.name);
+            assert!(!found.contains("wrong-slot"), "{text}");
+            all.extend(found);
+        }
+        assert!(
+            all.contains("unordered-overwrite"),
+            "{}: {all:?}",
+            entry.name
+        );
+        clean_play(&unlabelled(&|entry| entry.text.clone()), entry.name);
     }
 }
 

@@ -42,13 +42,13 @@ fn pair(first: &str, second: &str, seed: u64) -> Outcome {
 /// Lane 0 alone goes on.
 const ONE: &str = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;";
 
-fn clean(first: &str, second: &str) {
+pub(super) fn clean(first: &str, second: &str) {
     for seed in SEEDS {
         pair(&format!("{ONE} {first}"), &format!("{ONE} {second}"), seed).clean();
     }
 }
 
-fn finds(rule: Rule, first: &str, second: &str) {
+pub(super) fn finds(rule: Rule, first: &str, second: &str) {
     for seed in SEEDS {
         let outcome = pair(&format!("{ONE} {first}"), &format!("{ONE} {second}"), seed);
         assert_eq!(outcome.rules(), [rule], "seed {seed}: {}", outcome.text());
@@ -57,11 +57,12 @@ fn finds(rule: Rule, first: &str, second: &str) {
 
 const DATA: &str = "st.global.u32 [%d1], 7;";
 const USE: &str = "ld.global.u32 %r5, [%d1];";
-const WAIT: &str = "W: ld.acquire.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;";
-const WAIT_RELAXED: &str =
+pub(super) const WAIT: &str =
+    "W: ld.acquire.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;";
+pub(super) const WAIT_RELAXED: &str =
     "W: ld.relaxed.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;";
 
-fn of(parts: &[&str]) -> String {
+pub(super) fn of(parts: &[&str]) -> String {
     parts.join(" ")
 }
 
@@ -171,13 +172,71 @@ fn a_chain_of_read_modify_writes_carries_all_releases() {
 }
 
 #[test]
-fn a_relaxed_store_breaks_a_release_sequence() {
-    // The flag's second store publishes nothing, whoever releases before.
-    finds(
-        Rule::Race,
-        &of(&[DATA, "st.release.sys.global.u64 [%d2+8], 1;"]),
-        "W: ld.relaxed.sys.global.u64 %d3, [%d2+8]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W; ld.global.u32 %r5, [%d1];",
-    );
+fn a_relaxed_store_of_another_thread_breaks_a_release_sequence() {
+    // A third thread sees the release, and stores over it. Who acquires its value acquires nothing.
+    let third = "W: ld.relaxed.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;
+        STORE st.relaxed.sys.global.u64 [%d2+64], 1;";
+    let wait = "V: ld.relaxed.sys.global.u64 %d3, [%d2+64]; setp.eq.u64 %p2, %d3, 0; @%p2 bra V;
+        ld.acquire.sys.global.u64 %d3, [%d2];";
+    let first = of(&[DATA, "st.release.sys.global.u64 [%d2], 1;"]);
+    let rules = |store: &str, seed| {
+        let head = format!("{ONE} mov.u64 %d1, {A}; mov.u64 %d2, {FLAG};");
+        let bodies = [
+            first.clone(),
+            third.replace("STORE", store),
+            of(&[wait, USE]),
+        ];
+        let streams: Vec<_> = (0..)
+            .zip(&bodies)
+            .map(|(device, body)| {
+                let kernel = kernel(0, &format!("{head} {body} ret;"));
+                Stream::grids(device, [launch(&kernel, 1, 32, &[])])
+            })
+            .collect();
+        let options = Options {
+            native_atomics: true,
+            ..Options::default()
+        };
+        let checker = checker(options, &regions());
+        run(
+            &mut memory(&regions()),
+            checker,
+            &streams,
+            Schedule::of(seed),
+        )
+        .rules()
+    };
+    for seed in SEEDS {
+        assert_eq!(
+            rules("st.relaxed.sys.global.u64 [%d2], 2;", seed),
+            [Rule::Race]
+        );
+        // A read-modify-write carries the release on.
+        assert_eq!(
+            rules("atom.add.relaxed.sys.global.u64 %d4, [%d2], 1;", seed),
+            []
+        );
+    }
+}
+
+#[test]
+fn a_relaxed_store_of_the_same_thread_publishes_its_earlier_release_of_the_word_again() {
+    // A release and a strong write behind it to the same word are a release pattern; to another word they are not.
+    let wait = "V: ld.acquire.sys.global.u64 %d3, [%d2]; setp.ne.u64 %p2, %d3, 2; @%p2 bra V;";
+    let store = |released: u32| {
+        format!(
+            "{DATA} st.release.sys.global.u64 [%d2+{released}], 1; st.relaxed.sys.global.u64 [%d2], 2;"
+        )
+    };
+    clean(&store(0), &of(&[wait, USE]));
+    finds(Rule::Race, &store(8), &of(&[wait, USE]));
+    // What comes between the two is not published.
+    let late = of(&[
+        "st.release.sys.global.u64 [%d2], 1;",
+        DATA,
+        "st.relaxed.sys.global.u64 [%d2], 2;",
+    ]);
+    finds(Rule::Race, &late, &of(&[wait, USE]));
 }
 
 #[test]

@@ -39,6 +39,11 @@ fn base(rank: u32) -> u64 {
 
 /// Two ranks run some operations.
 fn exchange(body: &str, seed: u64) -> Outcome {
+    from(2, false, body, seed)
+}
+
+/// From an epoch on; `anyone` may store packets, or their sender alone.
+fn from(epoch: u64, anyone: bool, body: &str, seed: u64) -> Outcome {
     let mut regions = Vec::new();
     for rank in 0..2 {
         let region = |offset, len, kind: RegionKind, writer| Region {
@@ -53,13 +58,17 @@ fn exchange(body: &str, seed: u64) -> Outcome {
         for slot in 0..2 {
             // Slots are not named: what a frozen one does shall show by itself.
             let at = PACKETS + SLOT * slot;
-            regions.push(region(at, SLOT, RegionKind::Packets, 1 - rank));
+            let mut packets = region(at, SLOT, RegionKind::Packets, 1 - rank);
+            if anyone {
+                packets.writers = Writers::Anyone;
+            }
+            regions.push(packets);
         }
     }
     let kernel = kernel(5, body);
     let mut memory = memory(&regions);
     let streams = [0, 1].map(|rank| {
-        memory.put(base(rank), 2);
+        memory.put(base(rank), epoch);
         let mut params = vec![base(rank)];
         for side in [base(rank), base(1 - rank)] {
             params.extend([side + PACKETS, side + PACKETS + SLOT]);
@@ -110,4 +119,97 @@ fn a_packet_that_is_a_vector_is_found() {
     for seed in 0..20 {
         assert!(exchange(&body, seed).has(Rule::TornVector));
     }
+}
+
+const SEND: &str = "st.relaxed.sys.global.u64 [%d23], %d5;";
+const RECEIVE: &str = "ld.acquire.sys.global.u64 %d6, [%d22];
+    shr.u64 %d6, %d6, 32;
+    setp.ne.u64 %p2, %d6, %d20;
+    @%p2 bra POLL;";
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(BODY.contains(from), "{from}");
+    BODY.replace(from, to)
+}
+
+#[test]
+fn a_stamp_that_is_stored_apart_from_its_data_is_found() {
+    // Read as one, the halves are of another size.
+    let apart = "cvt.u32.u64 %r6, %d20; st.relaxed.sys.global.u32 [%d23], 7; st.relaxed.sys.global.u32 [%d23+4], %r6;";
+    let one = changed(SEND, apart);
+    // Read apart, nothing races, and the data's word is vouched for by nobody.
+    let poll =
+        "ld.acquire.sys.global.u32 %r5, [%d22+4]; cvt.u64.u32 %d6, %r5; setp.ne.u64 %p2, %d6, %d20;
+        @%p2 bra POLL; ld.relaxed.sys.global.u32 %r5, [%d22];";
+    let two = one.replace(RECEIVE, poll);
+    assert_ne!(one, two);
+    for seed in 0..20 {
+        assert!(exchange(&one, seed).has(Rule::MixedSize));
+        let outcome = exchange(&two, seed);
+        assert_eq!(outcome.rules(), [Rule::StaleAccept], "{}", outcome.text());
+        let finding = outcome.find(Rule::StaleAccept);
+        assert!(finding.detail.ends_with("took what is no operation's"));
+    }
+}
+
+#[test]
+fn a_receiver_that_scrubs_the_next_slot_is_found() {
+    // The sender may be there already.
+    let scrub = "bar.warp.sync -1; xor.b64 %d9, %d22, 0x100; st.relaxed.sys.global.u64 [%d9], 0;";
+    let body = changed("bar.warp.sync -1;", scrub);
+    let mut lost = 0;
+    for seed in 0..20 {
+        assert!(exchange(&body, seed).has(Rule::WrongRegion));
+        let outcome = from(2, true, &body, seed);
+        let lost_here = outcome.has(Rule::PacketLost);
+        assert!(
+            lost_here || outcome.has(Rule::UnorderedOverwrite),
+            "{}",
+            outcome.text()
+        );
+        lost += u32::from(lost_here);
+    }
+    assert!(lost > 0);
+}
+
+#[test]
+fn packets_need_no_scrub_as_long_as_the_whole_stamp_is_compared() {
+    // An old packet of the same stamp would be 2^32 operations old, and a slot is stored to in every second one.
+    for epoch in [(1 << 31) - 3, (1 << 32) - 3] {
+        for seed in 0..20 {
+            // The operations that compare 32 bits with the epoch's low half.
+            let body = changed(
+                "setp.ne.u64 %p2, %d6, %d20;",
+                "and.b64 %d10, %d20, 0xffffffff; setp.ne.u64 %p2, %d6, %d10;",
+            );
+            from(epoch, false, &body, seed).clean();
+        }
+    }
+    // Of a stamp of two bits an old packet passes for the new one: that of four operations before, of two in one slot.
+    let body = changed(
+        "setp.ne.u64 %p2, %d6, %d20;",
+        "xor.b64 %d10, %d6, %d20; and.b64 %d10, %d10, 1; setp.ne.u64 %p2, %d10, 0;",
+    );
+    for seed in 0..20 {
+        let outcome = exchange(&body, seed);
+        let finding = outcome.find(Rule::StaleAccept);
+        assert!(finding.detail.contains("took what"), "{finding}");
+    }
+}
+
+#[test]
+fn a_scrub_whose_stamp_is_that_of_the_next_packet_in_the_slot_is_found() {
+    // The sender clears the other slot with the stamp that its receiver will wait for there.
+    let scrub = "add.u64 %d9, %d20, 1; shl.b64 %d9, %d9, 32; xor.b64 %d10, %d23, 0x100;
+        st.relaxed.sys.global.u64 [%d10], %d9; st.relaxed.sys.global.u64 [%d23], %d5;";
+    let body = changed(SEND, scrub);
+    let taken = (0..20).filter(|&seed| {
+        let outcome = exchange(&body, seed);
+        let taken = outcome.findings.iter().any(|finding| {
+            finding.rule == Rule::StaleAccept && finding.detail.ends_with("is no operation's")
+        });
+        assert!(taken || !outcome.findings.is_empty(), "{seed}");
+        taken
+    });
+    assert!(taken.count() > 5);
 }

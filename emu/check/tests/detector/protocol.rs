@@ -201,11 +201,65 @@ fn a_flag_that_was_set_before_is_found() {
 
 #[test]
 fn a_stale_accept_is_not_claimed_of_a_wait_that_goes_on() {
-    // Every look is followed by a barrier of the warp and a store.
-    let body = mutated("POLL:", "POLL: st.global.u64 [%d35], %d20;");
+    // Every look is followed by a barrier of the lane and an ordinary store.
+    let body = mutated(
+        "setp.ne.u64 %p4, %d36, %d20;",
+        "bar.warp.sync 1; st.global.u64 [%d35], %d20; setp.ne.u64 %p4, %d36, %d20;",
+    );
     for seed in SEEDS {
-        let outcome = Exchange::new(&body).run(seed);
-        assert!(!outcome.has(Rule::StaleAccept), "{}", outcome.text());
+        Exchange::new(&body).run(seed).clean();
+    }
+    // A look that ends the wait with what was there before is claimed; one that was made again and given up is not.
+    let looks = |again: &str| {
+        let mut exchange = Exchange::new(&mutated("@%p4 bra POLL;", again));
+        exchange.grids = vec![2];
+        let stale = |seed: &u64| exchange.run(*seed).has(Rule::StaleAccept);
+        SEEDS.filter(stale).count()
+    };
+    assert!(looks("") > 10);
+    assert_eq!(looks("ld.acquire.sys.global.u64 %d36, [%d23];"), 0);
+}
+
+/// Signals of every operation in slot 0, which nobody says is one.
+#[test]
+fn a_signal_that_its_reader_may_still_use_is_not_to_be_overwritten() {
+    let frozen = |lines: [&str; 2]| {
+        lines.iter().fold(BODY.to_owned(), |body, register| {
+            let line = format!("selp.b64 {register},");
+            let at = body.find(&line).unwrap();
+            let end = at + body[at..].find(';').unwrap();
+            let kept = body[at..end].replace("%p1", "0").replace("selp", "mov");
+            let [to, _, first, _] = kept.split(", ").collect::<Vec<_>>()[..] else {
+                panic!("{kept}");
+            };
+            body.replace(&body[at..end], &format!("{to}, {first}"))
+        })
+    };
+    let cases = [
+        (RegionKind::Flag, ["%d23", "%d26"]),
+        (RegionKind::Entry, ["%d22", "%d25"]),
+    ];
+    for (kind, registers) in cases {
+        let mut exchange = Exchange::new(&frozen(registers));
+        exchange
+            .regions
+            .iter_mut()
+            .for_each(|region| region.slot = None);
+        let used = |seed: u64| {
+            let outcome = exchange.run(seed);
+            let stuck = matches!(outcome.end, End::Stuck);
+            let used = outcome.findings.iter().any(|finding| {
+                let place = finding.place.as_ref().and_then(|place| place.kind);
+                (finding.rule, place) == (Rule::UnorderedOverwrite, Some(kind))
+                    && finding.detail == "it used the value that is overwritten"
+            });
+            assert!(used || stuck, "{kind:?} {seed} {}", outcome.text());
+            used
+        };
+        assert!(SEEDS.filter(|&seed| used(seed)).count() > 5, "{kind:?}");
+        // In turn they are in order, named or not.
+        exchange.body = BODY.to_owned();
+        exchange.run(0).clean();
     }
 }
 

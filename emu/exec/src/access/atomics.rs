@@ -75,6 +75,13 @@ impl<M: GlobalMemory> Memories<'_, M> {
             operands[lane] = self.registers.get(atomic.operand, lane);
         }
         notes.stored(lanes, 0, || operands);
+        if notes.recording {
+            for lane in lanes_of(lanes) {
+                let expected = self.registers.get(atomic.expected, lane);
+                let kept = keeps(op, atomic.operation, old[lane], operands[lane], expected);
+                notes.kept |= u32::from(kept) << lane;
+            }
+        }
         if atomic.returns {
             for lane in lanes_of(lanes) {
                 if let Some(&place) = op.registers.first() {
@@ -83,6 +90,16 @@ impl<M: GlobalMemory> Memories<'_, M> {
             }
             notes.loaded(op, part, lanes, 0, || *old);
         }
+    }
+}
+
+/// Whether an operation leaves a value as it was, other than by storing it again.
+fn keeps(op: &MemoryOp, operation: Operation, old: u64, operand: u64, expected: u64) -> bool {
+    let mask = u64::MAX >> (64 - 8 * op.size.min(8));
+    match operation {
+        Operation::Cas => old & mask != expected & mask,
+        Operation::Exch => false,
+        _ => modified(operation, old, operand, 8 * op.size) & mask == old & mask,
     }
 }
 

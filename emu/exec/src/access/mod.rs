@@ -43,6 +43,7 @@ struct Notes {
     recording: bool,
     loaded: Vec<Wide>,
     stored: Vec<Wide>,
+    kept: u32,
     found: Option<Found>,
 }
 
@@ -346,6 +347,7 @@ impl Notes {
             lanes: part.lanes,
             addresses: part.addresses,
             loaded: &self.loaded,
+            kept: self.kept,
             stored: &self.stored,
         }
     }

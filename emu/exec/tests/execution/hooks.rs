@@ -112,6 +112,47 @@ fn accesses_are_seen_with_their_kind_order_lanes_and_values() {
     );
 }
 
+/// The lanes of which a hook hears that they left values as they were, access by access.
+#[derive(Default)]
+struct Kept(Vec<u32>);
+
+impl Hook for Kept {
+    const CHECKING: bool = true;
+
+    fn access(&mut self, _: &Site<'_>, access: &Access<'_>) {
+        self.0.push(access.kept);
+    }
+
+    fn fence(&mut self, _: &Site<'_>, _: u32, _: Fence) {}
+    fn cta_barrier(&mut self, _: &Site<'_>, _: CtaBarrier<'_>) {}
+    fn warp_barrier(&mut self, _: &Site<'_>, _: u32) {}
+    fn exit(&mut self, _: &Site<'_>, _: u32) {}
+}
+
+#[test]
+fn read_modify_writes_that_leave_the_value_as_it_was_are_told_lane_by_lane() {
+    // The words are 1, 2, 3, 4; lanes come one after another.
+    let text = format!(
+        ".reg .b64 %d<8>; .reg .b32 %r<8>; .shared .align 4 .b8 s[4]; mov.u64 %d1, {A}; mov.u32 %r1, %laneid;
+         atom.cas.relaxed.sys.global.b32 %r5, [%d1], 1, 7;
+         atom.cas.relaxed.sys.global.b32 %r5, [%d1], 7, 7;
+         atom.add.relaxed.sys.global.u32 %r5, [%d1], %r1;
+         red.relaxed.sys.global.max.s32 [%d1], -1;
+         atom.exch.relaxed.sys.global.b32 %r5, [%d1+4], 2;
+         st.global.u32 [%d1+4], 2;
+         st.shared.u32 [s], 5;
+         atom.shared.cas.b32 %r5, [s], 4, 9;
+         ret;"
+    );
+    let kernel = compile(&module(0, &text), "k");
+    let mut memory = Memory::default();
+    memory.buffers.push(Buffer::new(A, 64));
+    memory.buffers[0].put_u32s(&[1, 2, 3, 4]);
+    let mut kept = Kept::default();
+    run_with(&mut memory, &mut kept, &[launch(&kernel, 1, 2, &[])], 100).done();
+    assert_eq!(kept.0, [0b10, 0, 0b01, 0b11, 0, 0, 0, 0b11]);
+}
+
 #[test]
 fn every_space_is_seen_and_generic_addresses_are_resolved() {
     let seen = log(

@@ -1,12 +1,14 @@
-//! Every call that makes, hands over or takes back memory failed, and every exchange, between processes.
+//! Every call that makes, hands over or takes back memory failed, and every exchange, between processes; and every call of an
+//! abandonment.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use slabfence::group::{Rank, UnixBootstrap};
+use slabfence::layout::Transport;
 use slabfence_emu::Machine;
-use slabfence_tests::exhaust::{Place, create_and_close, every_call_apart};
+use slabfence_tests::exhaust::{Place, abandon, create_and_close, every_call_apart};
 use slabfence_tests::injection::EXCHANGE;
 
 use super::part::Part;
@@ -34,16 +36,24 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         machine,
         rank: part.rank,
         world: part.world,
+        transport: match part.pull {
+            true => Transport::Pull,
+            false => Transport::Push,
+        },
         bootstrap: Arc::new(bootstrap),
         meeting: Arc::new(meeting),
     };
-    let injected = every_call_apart(
-        &place,
-        &["create", "close"],
-        |point| ENTRIES.contains(&point.entry),
-        |_| (),
-        |seat, (), point| create_and_close(seat, point),
-    );
-    println!("{injected:?}");
+    let injected = match part.name.as_str() {
+        "inject-abandon" => every_call_apart(&place, &["abandon"], |_| true, |_| None, abandon),
+        _ => every_call_apart(
+            &place,
+            &["create", "close"],
+            // Ranks that pull have no exchange of their own.
+            |point| ENTRIES.contains(&point.entry) && (point.entry != EXCHANGE || !part.pull),
+            |_| (),
+            |seat, (), point| create_and_close(seat, point),
+        ),
+    };
+    println!("{} {}", injected.calls, injected.exchanges);
     Ok(())
 }

@@ -96,7 +96,7 @@ impl Part {
 
     /// Whether small allocations do: pools are made again and again.
     pub fn makes_many_pools(&self) -> bool {
-        matches!(self.name.as_str(), "cycles" | "inject")
+        matches!(self.name.as_str(), "cycles" | "inject" | "inject-abandon")
     }
 
     /// How long this rank waits for the others to join.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use slabfence::Error;
@@ -38,7 +38,7 @@ unsafe extern "C" {
 }
 
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
-    if part.name == "inject" {
+    if part.name.starts_with("inject") {
         return inject::run(part, bootstrap, machine);
     }
     let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
@@ -196,7 +196,6 @@ fn bereaved(
         stand::until_killed();
     }
     stand::until_told()?;
-    let mut begin = Instant::now();
     gather.enqueue(channel, stream)?;
     stream.synchronize()?;
     if channel.fault()?.is_none() {
@@ -204,15 +203,15 @@ fn bereaved(
         if part.name != "die-in-operation" || gather.output()? != gather.expected(1) {
             return Err("no fault".into());
         }
-        begin = Instant::now();
         gather.enqueue(channel, stream)?;
         stream.synchronize()?;
     }
-    let after = begin.elapsed().as_millis();
     let fault = channel.fault()?.ok_or("no fault")?;
     println!(
-        "fault: late rank {:?}, {:?}, after {after} ms",
-        fault.late_rank, fault.cause
+        "fault: late rank {:?}, {:?}, waited {} ms",
+        fault.late_rank,
+        fault.cause,
+        fault.waited.as_millis()
     );
     println!(
         "reset: {}",

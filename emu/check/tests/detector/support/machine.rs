@@ -44,6 +44,8 @@ pub enum End {
 
 pub struct Outcome {
     pub findings: Vec<Finding>,
+    /// What the checker had no room to remember.
+    pub forgotten: u64,
     pub end: End,
 }
 
@@ -201,7 +203,7 @@ pub fn run(
         time += 10;
         match step {
             Step::Fault(fault) => {
-                let finding = checker.fault(grid.op, &fault, |_| None);
+                let finding = checker.fault(grid.op, &fault, None, || None);
                 break End::Fault(fault, finding.map(Box::new));
             }
             // A poll may take several steps.
@@ -220,6 +222,7 @@ pub fn run(
         }
     };
     Outcome {
+        forgotten: checker.forgotten(),
         findings: checker.finish(),
         end,
     }

@@ -1,0 +1,173 @@
+//! Drops in any order, on any thread, and at a thread's end: what is kept is what is documented and logged, the rest goes.
+
+mod kept;
+mod life;
+mod order;
+mod record;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use slabfence::channel::Contract;
+use slabfence::driver::{Driver, Stream, drop_released};
+use slabfence::group::ThreadBootstrap;
+use slabfence_emu::{Machine, Profile};
+use slabfence_tests::graphs::capture;
+use slabfence_tests::ranks::{Gather, on_ranks};
+
+use kept::kept;
+use life::{PLACES, Place, gathered, live};
+use order::What::{self, Close};
+use order::{BASE, CAPTURED, orders};
+use record::{alone, logged};
+
+const WORLD: u32 = 2;
+/// How long a graph that was destroyed may take to let go, on a busy host.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn contract() -> Contract {
+    Contract {
+        fail: Duration::from_secs(60),
+        max_channels: 1,
+        max_grid: 4,
+        ..Contract::new(2 * WORLD, 16, 16, 2)
+    }
+}
+
+fn machine() -> (Machine, Driver) {
+    let mut profile = Profile::named("h200-nvlink").unwrap();
+    // Small allocations: pools are made again and again, and kept.
+    profile.granularity = 1 << 16;
+    let machine = Machine::new(profile, WORLD).unwrap();
+    let driver = Driver::from_api(machine.api().unwrap()).unwrap();
+    (machine, driver)
+}
+
+/// Waits until the machine has what so many kept pools have and no more, and these ranks' pools, which were dropped without
+/// close, have been told of and nothing else has: the machine tells of destroyed graphs from a thread of its own.
+fn settle(machine: &Machine, pools: usize, dropped: &[u32], words: &dyn Fn() -> String) {
+    let expected = dropped.iter().map(|rank| {
+        format!(
+            "a pool of rank {rank} was dropped without close: its memory is kept, since peers or running kernels may still use it"
+        )
+    });
+    let expected = (kept(pools), expected.collect::<Vec<_>>());
+    let until = Instant::now() + PATIENCE;
+    loop {
+        drop_released();
+        let mut said = logged().clone();
+        said.sort();
+        let now = (machine.live(), said);
+        if now == expected {
+            logged().clear();
+            return;
+        }
+        assert!(
+            Instant::now() < until,
+            "{}: {now:?} is not {expected:?}",
+            words()
+        );
+        thread::yield_now();
+    }
+}
+
+/// Two ranks that end their things in each of these orders, in each of these places.
+fn in_every_order(orders: &[Vec<What>], places: &[Place], flying: bool) {
+    let _alone = alone();
+    let (machine, driver) = machine();
+    // Each rank has the driver's last owner.
+    drop(driver);
+    let mut pools = 0;
+    for &place in places {
+        for order in orders {
+            thread::scope(|threads| {
+                for (rank, bootstrap) in (0..).zip(ThreadBootstrap::world(WORLD)) {
+                    let driver = Driver::from_api(machine.api().unwrap()).unwrap();
+                    threads.spawn(move || {
+                        live(driver, Arc::new(bootstrap), rank, order, place, flying);
+                    });
+                }
+            });
+            let dropped: &[u32] = match order.contains(&Close) {
+                true => &[],
+                false => &[0, 1],
+            };
+            pools += dropped.len();
+            settle(&machine, pools, dropped, &|| {
+                format!("{place:?}, {order:?}")
+            });
+        }
+    }
+    assert_eq!(machine.faults(), Vec::<String>::new());
+}
+
+/// All of them, with no close.
+fn unclosed() -> Vec<Vec<What>> {
+    orders(&[BASE.as_slice(), &CAPTURED].concat())
+}
+
+#[test]
+fn whatever_is_dropped_in_any_order_without_close_keeps_the_pool_alone() {
+    let orders = unclosed();
+    println!("{} orders in {} places", orders.len(), PLACES.len());
+    in_every_order(&orders, &PLACES, false);
+}
+
+#[test]
+fn whatever_is_dropped_in_any_order_before_and_after_a_close_leaves_nothing() {
+    let before = orders(&CAPTURED);
+    assert_eq!(before.len(), 6);
+    let after = orders(&BASE).into_iter();
+    let orders: Vec<_> = after
+        .zip(before.iter().cycle())
+        .map(|(after, before)| [before.as_slice(), &[Close], &after].concat())
+        .collect();
+    println!("{} orders in {} places", orders.len(), PLACES.len());
+    in_every_order(&orders, &PLACES, false);
+}
+
+#[test]
+fn a_replay_that_is_under_way_while_everything_is_dropped_ends_right() {
+    in_every_order(&unclosed(), &PLACES[..2], true);
+}
+
+#[test]
+fn a_graph_whose_pool_was_dropped_replays_right_and_its_end_leaves_what_is_kept() {
+    let _alone = alone();
+    let (machine, driver) = machine();
+    on_ranks(&driver, WORLD, |member| {
+        let (pool, channel) = member.channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract(), 1).unwrap();
+        let graph = capture(&pool, &stream, "decode", |channel| {
+            gather.enqueue(channel, &stream).unwrap();
+        });
+        let mut exec = graph.instantiate().unwrap();
+        drop((pool, channel));
+        for round in 0..3 {
+            gathered(&gather, member, round, || exec.launch(&stream).unwrap());
+            stream.synchronize().unwrap();
+            assert!(gather.output().unwrap() == gather.expected(round));
+        }
+        // The graph has all of it: nothing is kept for the life of the process yet.
+        assert_eq!(*logged(), [""; 0]);
+        assert!(member.group.verdict("all have looked", &Ok(())).is_ok());
+        drop(graph);
+        drop_released();
+        gathered(&gather, member, 3, || exec.launch(&stream).unwrap());
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(3));
+        assert_eq!(*logged(), [""; 0]);
+        assert!(
+            member
+                .group
+                .verdict("all have looked again", &Ok(()))
+                .is_ok()
+        );
+        drop(exec);
+    });
+    drop(driver);
+    settle(&machine, 2, &[0, 1], &|| "the graph's end".to_owned());
+    assert_eq!(machine.faults(), Vec::<String>::new());
+}
