@@ -78,7 +78,7 @@ pub enum Error {
         /// Who did not come.
         missing: Vec<Rank>,
     },
-    /// This process is a forked child of the one that opened the driver.
+    /// This process is a forked child of one that had opened a driver, joined a group or told its state.
     Forked,
 }
 
@@ -127,7 +127,7 @@ impl fmt::Display for Error {
                 list(missing)
             ),
             Self::Forked => f.write_str(
-                "the CUDA driver cannot be used in a forked child of the process that opened it: start processes with exec (in Python: multiprocessing's 'spawn')",
+                "nothing of slabfence can be used in a forked child of a process that had opened a driver, joined a group or told its state: start processes with exec (in Python: multiprocessing's 'spawn')",
             ),
         }
     }

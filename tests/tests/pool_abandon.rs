@@ -1,8 +1,12 @@
 //! Leaving a pool without the other ranks: what is given back, what is kept, and when it is refused.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use slabfence::Error;
 use slabfence::channel::{Abandoned, Contract};
-use slabfence::driver::{Stream, drop_released};
+use slabfence::driver::{Driver, Stream, drop_released};
+use slabfence::sys::{CUdeviceptr, CUresult};
 use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::probe::machine;
@@ -62,4 +66,53 @@ fn a_pool_whose_graphs_live_is_not_abandoned_and_stays_as_it_was() {
     });
     drop(driver);
     assert_eq!(machine.live(), Live::default());
+}
+
+/// Whether the driver says of addresses which it has freed that it has not.
+static LIES: AtomicBool = AtomicBool::new(false);
+type AddressFree = unsafe extern "C" fn(CUdeviceptr, usize) -> CUresult;
+static ADDRESS_FREE: OnceLock<AddressFree> = OnceLock::new();
+
+unsafe extern "C" fn address_free(address: CUdeviceptr, bytes: usize) -> CUresult {
+    let inner = ADDRESS_FREE.get().expect("set before the driver is made");
+    // SAFETY: as the caller's.
+    let code = unsafe { inner(address, bytes) };
+    match LIES.load(Ordering::Relaxed) {
+        true => CUresult::CUDA_ERROR_UNKNOWN,
+        false => code,
+    }
+}
+
+#[test]
+fn what_an_abandonment_that_failed_has_unmapped_is_neither_read_nor_counted_nor_given_out() {
+    let (machine, _) = machine(2);
+    let mut api = machine.api().unwrap();
+    let inner = api.cuMemAddressFree.expect("the emulator's");
+    ADDRESS_FREE.get_or_init(|| inner);
+    api.cuMemAddressFree = Some(address_free);
+    let driver = Driver::from_api(api).unwrap();
+    on_ranks(&driver, 2, |member| {
+        let (pool, _) = member.channel(&contract(), "decode").unwrap();
+        let before = pool.status().unwrap().mapped;
+        member.meet();
+        LIES.store(true, Ordering::Relaxed);
+        let error = pool.abandon().unwrap_err().to_string();
+        assert!(error.contains("cuMemAddressFree failed"), "{error}");
+        let status = pool.status().unwrap();
+        let why = status.unanswered.unwrap();
+        let words = "the device is not asked: can only be closed, since its abandonment failed";
+        assert!(why.starts_with(words), "{why}");
+        assert_eq!((before.local, status.mapped.local), (2 << 20, 0));
+        assert_eq!(status.mapped.total(), before.total() - before.local);
+        let refused = pool.ranges().unwrap_err().to_string();
+        let words = "Pool::ranges refused: the pool's memory is given back in part";
+        assert!(refused.starts_with(words), "{refused}");
+        member.meet();
+        LIES.store(false, Ordering::Relaxed);
+        member.meet();
+        pool.abandon().unwrap();
+        let gone = pool.ranges().unwrap_err();
+        assert!(matches!(gone, Error::Closed { .. }), "{gone}");
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
 }

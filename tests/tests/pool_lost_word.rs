@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use slabfence::Error;
-use slabfence::driver::Stream;
+use slabfence::driver::{CaptureMode, Stream};
 use slabfence::group::{Rank, ThreadBootstrap};
 use slabfence_emu::Live;
 use slabfence_tests::host::contract;
@@ -61,6 +61,28 @@ fn a_rank_that_missed_how_the_unmapping_ended_ends_alone_when_it_meets_nobody() 
     });
     // Rank 0 has freed its memory when it learns that rank 1 is elsewhere; so has then that one.
     assert_eq!(tries, [1, 2]);
+    assert_eq!((live, faults), (Live::default(), Vec::new()));
+}
+
+#[test]
+fn a_rank_whose_device_is_not_at_rest_does_not_end_alone() {
+    let (_, live, faults) = losing("close: unmap", |member| {
+        let pool = member.pool(&contract()).unwrap();
+        let closed = pool.close();
+        if member.rank() == 0 {
+            // The other's unmapping was done.
+            return closed.unwrap();
+        }
+        closed.unwrap_err();
+        let stream = Stream::new(&member.device).unwrap();
+        // The device cannot be waited for.
+        stream.begin_capture(CaptureMode::Relaxed).unwrap();
+        let (before, error) = (pool.status().unwrap().mapped, pool.close().unwrap_err());
+        let status = pool.status().unwrap();
+        assert!(before.total() > 0 && status.mapped == before, "{error}");
+        stream.end_capture().unwrap();
+        pool.close().unwrap();
+    });
     assert_eq!((live, faults), (Live::default(), Vec::new()));
 }
 

@@ -1,13 +1,14 @@
 //! What a caller must not do during a collective call, done on purpose: an operation is refused; a replay, of which the library
 //! does not know, is one that the others lack, and fails.
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use slabfence::Error;
 use slabfence::channel::{Channel, Contract, Pool};
-use slabfence::driver::Stream;
+use slabfence::driver::{CaptureMode, Stream};
 use slabfence::health::Health;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::probe::machine;
@@ -99,4 +100,43 @@ fn a_replay_during_a_reset_fails_at_its_limit_and_the_reset_waits_for_it() {
         drop((exec, graph));
         pool.close().unwrap();
     });
+}
+
+/// Something of the caller's that wants a pool when it goes.
+struct Wants(Arc<Pool>);
+
+static GONE: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Wants {
+    fn drop(&mut self) {
+        self.0.close().expect("the pool is closed");
+        GONE.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn what_a_graph_held_of_the_callers_goes_when_no_collective_call_is_under_way() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let pool = Arc::new(member.pool(&contract(Duration::from_secs(20))).unwrap());
+        let stream = Stream::new(&member.device).unwrap();
+        member.meet();
+        if member.rank() == 0 {
+            stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+            let wants = Wants(Arc::clone(&pool));
+            stream.retain_in_capture(Arc::new(wants)).unwrap();
+            drop(stream.end_capture().unwrap());
+            // The driver has told of it by then, and nobody has looked.
+            thread::sleep(Duration::from_millis(200));
+        }
+        member.meet();
+        let (closed, told) = mpsc::channel();
+        let closing = thread::spawn(move || closed.send(pool.close()));
+        // A destructor that waited for this call, inside it, would do so for ever.
+        let closed = told.recv_timeout(Duration::from_secs(60));
+        closed.expect("it comes back").unwrap();
+        closing.join().unwrap().unwrap();
+        member.meet();
+    });
+    assert_eq!(GONE.load(Ordering::Relaxed), 1);
 }

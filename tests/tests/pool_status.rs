@@ -1,7 +1,7 @@
 //! What a pool tells of itself: at work, while a kernel waits, during captures, failed, broken and closed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use slabfence::channel::{ChannelStatus, Contract, Part, Pool, PoolStatus};
@@ -10,7 +10,7 @@ use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
 use slabfence::health::Health;
 use slabfence::layout::{LocalBlock, Transport};
 use slabfence::sys::{CUresult, CUstream};
-use slabfence_emu::Live;
+use slabfence_emu::{Live, Machine};
 use slabfence_tests::graphs::capture;
 use slabfence_tests::host::contract;
 use slabfence_tests::late::FAIL;
@@ -19,6 +19,9 @@ use slabfence_tests::ranks::{Gather, on_members, on_ranks};
 
 /// A loaded host answers late.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longer than a collective call takes, on a loaded host too.
+const LONG: Duration = Duration::from_secs(4);
 
 fn status(pool: &Pool) -> PoolStatus {
     let status = pool.status_within(PATIENCE).unwrap();
@@ -145,26 +148,67 @@ fn a_kernel_that_waits_does_not_keep_the_status_waiting() {
 
 /// Whether the devices' streams seem never to end.
 static SILENT: AtomicBool = AtomicBool::new(false);
-static QUERY: std::sync::OnceLock<unsafe extern "C" fn(CUstream) -> CUresult> =
-    std::sync::OnceLock::new();
+type Query = unsafe extern "C" fn(CUstream) -> CUresult;
+/// The machine's own.
+static QUERY: Mutex<Option<Query>> = Mutex::new(None);
 
 unsafe extern "C" fn query(stream: CUstream) -> CUresult {
     if SILENT.load(Ordering::Relaxed) {
         return CUresult::CUDA_ERROR_NOT_READY;
     }
-    let inner = QUERY.get().expect("set before the driver is made");
+    let inner = *QUERY.lock().unwrap_or_else(PoisonError::into_inner);
+    let inner = inner.expect("set before the driver is made");
     // SAFETY: as the caller's.
     unsafe { inner(stream) }
 }
 
-#[test]
-fn a_device_that_does_not_answer_leaves_the_epochs_open_and_says_so() {
+/// One test at a time makes the devices silent.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// A machine with devices that can be made silent.
+fn silent_machine() -> (Machine, Driver) {
     let (machine, _) = machine(2);
     let mut api = machine.api().unwrap();
     let inner = api.cuStreamQuery.expect("the emulator's");
-    QUERY.get_or_init(|| inner);
+    *QUERY.lock().unwrap_or_else(PoisonError::into_inner) = Some(inner);
     api.cuStreamQuery = Some(query);
     let driver = Driver::from_api(api).unwrap();
+    (machine, driver)
+}
+
+#[test]
+fn whoever_waits_for_a_silent_device_keeps_no_collective_call_waiting() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (machine, driver) = silent_machine();
+    on_ranks(&driver, 2, |member| {
+        let (pool, _) = member.channel(&contract(), "decode").unwrap();
+        member.meet();
+        SILENT.store(true, Ordering::Relaxed);
+        member.meet();
+        std::thread::scope(|threads| {
+            let looks = [0, 1].map(|_| threads.spawn(|| pool.status_within(2 * LONG)));
+            // One waits for the device by then, and one for the other.
+            std::thread::sleep(LONG / 4);
+            let begin = Instant::now();
+            pool.prepare(&["other"]).unwrap();
+            assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
+            for look in looks {
+                assert!(look.join().unwrap().unwrap().unanswered.is_some());
+            }
+        });
+        member.meet();
+        SILENT.store(false, Ordering::Relaxed);
+        member.meet();
+        pool.close().unwrap();
+    });
+    drop(driver);
+    assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn a_device_that_does_not_answer_leaves_the_epochs_open_and_says_so() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (machine, driver) = silent_machine();
     on_ranks(&driver, 2, |member| {
         let (pool, lane) = member.channel(&contract(), "decode").unwrap();
         let stream = Stream::new(&member.device).unwrap();

@@ -125,8 +125,17 @@ fn a_fault_in_a_replay_is_told_by_its_event_and_graphs_are_right_after_the_reset
 
 #[test]
 fn a_process_that_exits_looks_no_more_for_faults_when_host_memory_goes() {
+    exits("exits");
+}
+
+#[test]
+fn a_process_that_exits_answers_nobody_any_more_when_host_memory_goes() {
+    exits("exits-asked");
+}
+
+fn exits(scenario: &str) {
     let folder = Folder::new();
-    let endings = Ranks::start(PROGRAM, "exits", folder.path(), &[0, 1], 2).finish();
+    let endings = Ranks::start(PROGRAM, scenario, folder.path(), &[0, 1], 2).finish();
     for ending in endings {
         let right = Ending {
             code: Some(0),

@@ -56,16 +56,17 @@ impl Pool {
 
 /// Gives back what no other thread uses.
 fn keep(shared: &Shared) -> Result<Abandoned> {
-    let unmapped = shared.with_memory(Memory::leave_private);
+    let unmapped = shared.give_back(Memory::leave_private);
     let mut state = shared.write()?;
     if let Err(error) = unmapped {
         state.phase = Phase::Broken(format!("its abandonment failed: {error}"));
         return Err(error);
     }
     shared.unwatch();
-    let memory = state.memory.take();
     state.phase = Phase::Closed;
     state.lanes.clear();
+    drop(state);
+    let memory = shared.take_memory();
     let kept = memory.as_ref().map_or(0, Memory::shared_bytes);
     log::warn!(
         "{} has abandoned a pool that ranks of its process may use: {kept} bytes are kept",

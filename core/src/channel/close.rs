@@ -19,7 +19,7 @@ impl Pool {
     /// scopes still hold a channel. The pool is then as it was, and every rank may call again. So too after a failure to unmap
     /// or free ([`Error::Setup`]) or a lost word of the others ([`Error::Timeout`], [`Error::Bootstrap`]), which leave a pool
     /// that can only be closed: each call goes on with what is left. A rank that learnt that all are at rest, and meets nobody
-    /// when it calls again, ends alone.
+    /// when it calls again, ends alone, if its device is at rest then too.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
         let _turn = shared.turn()?;
@@ -35,10 +35,10 @@ impl Pool {
         if step.is_some()
             && let Err(ended) = part(shared)
         {
-            let (stop, ended) = ended;
+            let Parted { stop, rests, ended } = ended;
             let missed = matches!(ended, Ended::Missed(_));
             let error = Error::from(ended);
-            if !missed || ties == Ties::Tied {
+            if !missed || !rests || ties == Ties::Tied {
                 shared.write()?.phase = match stop {
                     Stop::AsBefore => before,
                     Stop::HalfWay => Phase::Broken(format!("its close ended half-way: {error}")),
@@ -62,28 +62,49 @@ enum Stop {
     HalfWay,
 }
 
+/// How a parting ended that did not succeed.
+struct Parted {
+    stop: Stop,
+    /// Whether this rank's device is at rest.
+    rests: bool,
+    ended: Ended,
+}
+
 /// Comes to rest, and to where no rank has memory of another.
-fn part(shared: &Shared) -> Result<(), (Stop, Ended)> {
+fn part(shared: &Shared) -> Result<(), Parted> {
     let group = &shared.group;
-    let drained = group.conclude("close: drain", &drained(shared));
-    // Nothing has changed, and nobody goes on without this rank.
-    drained.map_err(|ended| (Stop::AsBefore, ended))?;
+    let drained = drained(shared);
+    let concluded = group.conclude("close: drain", &drained);
+    concluded.map_err(|ended| Parted {
+        // Nothing has changed, and nobody goes on without this rank.
+        stop: Stop::AsBefore,
+        rests: drained.is_ok(),
+        ended,
+    })?;
     let released = shared.released_by_all("close: graphs", "Pool::close", |_| true);
-    released.map_err(|ended| match ended {
-        // The others may have passed this step and free what operations of this rank would write to.
-        Ended::Missed(Missed::Lost(_)) => (Stop::HalfWay, ended),
-        _ => (Stop::AsBefore, ended),
+    released.map_err(|ended| Parted {
+        stop: match ended {
+            // The others may have passed this step and free what operations of this rank would write to.
+            Ended::Missed(Missed::Lost(_)) => Stop::HalfWay,
+            _ => Stop::AsBefore,
+        },
+        rests: true,
+        ended,
     })?;
     let unmapped = match shared.tie(Ties::AtRest) {
         Ok(()) => unmap_all(shared, "close: unmap"),
         Err(forked) => Err(Ended::Failed(forked)),
     };
-    unmapped.map_err(|ended| (Stop::HalfWay, ended))
+    unmapped.map_err(|ended| Parted {
+        stop: Stop::HalfWay,
+        rests: true,
+        ended,
+    })
 }
 
 /// Unmaps peers' memory on all ranks.
 pub(super) fn unmap_all(shared: &Shared, step: &'static str) -> Result<(), Ended> {
-    let unmapped = shared.with_memory(Memory::let_go);
+    let unmapped = shared.give_back(Memory::let_go);
     shared.group.conclude(step, &unmapped)?;
     shared.tie(Ties::Loose).map_err(Ended::Failed)
 }
@@ -92,7 +113,7 @@ pub(super) fn unmap_all(shared: &Shared, step: &'static str) -> Result<(), Ended
 /// Then the pool is closed, unless something stayed.
 pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()> {
     shared.tie(Ties::Loose)?;
-    let freed = shared.with_memory(Memory::leave);
+    let freed = shared.give_back(Memory::leave);
     let told = step.map_or(Ok(()), |step| shared.group.conclude(step, &freed));
     let mut state = shared.write()?;
     if let Err(error) = freed {
@@ -101,8 +122,9 @@ pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()
     }
     shared.unwatch();
     state.phase = Phase::Closed;
-    state.memory = None;
     state.lanes.clear();
+    drop(state);
+    drop(shared.take_memory());
     match told {
         Ok(()) => Ok(()),
         // Others have something left, this rank has not.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::collective::plan::Limits;
 use crate::driver::Device;
@@ -20,6 +20,7 @@ use super::memory::{Cut, Memory, PeerMemory};
 use super::pool::{Pool, settle};
 use super::probe::Probe;
 use super::registry;
+use super::rest::Callers;
 use super::shared::{Phase, Shared, State, Ties};
 use super::ticket::Ticket;
 
@@ -99,13 +100,14 @@ impl Pool {
             probe,
             peers: Vec::new(),
             turn: Mutex::default(),
+            callers: Callers::default(),
             state: RwLock::new(State {
                 phase: Phase::Busy("create"),
                 ties: Ties::Tied,
                 lanes: BTreeMap::new(),
                 first_epochs: BTreeMap::new(),
-                memory: Some(memory),
             }),
+            memory: RwLock::new(Some(memory)),
         };
         complete(shared, allocated, &places, &ordinals)
     }
@@ -169,8 +171,11 @@ fn roll_back(shared: Shared, error: Error) -> Error {
 
 /// Exchanges memory with the peers.
 fn meet(shared: &Shared, places: &[Identity], ordinals: &[u32]) -> Result<Vec<PeerMemory>> {
-    let mut state = shared.write()?;
-    let memory = state.memory.as_mut().ok_or(Error::Closed {
+    let mut memory = shared
+        .memory
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
+    let memory = memory.as_mut().ok_or(Error::Closed {
         what: "Pool::create",
     })?;
     exchange(&shared.group, places, ordinals, memory)

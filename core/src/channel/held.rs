@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::driver;
+use crate::driver::deferred;
 use crate::error::{Error, Result};
 use crate::group::Ended;
 
-use super::lane::Lane;
+use super::lane::{GraphHold, Lane};
 use super::shared::Shared;
 
 /// How long a graph that was destroyed may take to let go of its channel.
@@ -24,7 +24,7 @@ impl Shared {
     ) -> Result<()> {
         let until = Instant::now() + GRAPH_PATIENCE.min(self.group.timeout() / 4);
         loop {
-            driver::drop_released();
+            deferred::drain_of::<GraphHold>();
             match self.held(&of)? {
                 None => return Ok(()),
                 Some(_) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),

@@ -9,6 +9,7 @@ use crate::driver::DevicePtr;
 use crate::health::{FaultReport, Slip};
 use crate::layout::{Header, LocalBlock};
 
+use super::memory::Memory;
 use super::shared::Shared;
 use crate::error::{Error, Result};
 
@@ -116,7 +117,8 @@ impl Channel {
     /// until the channel is retired or a close of the pool begins to free, and not given afterwards.
     pub fn verdict(&self) -> Result<DevicePtr> {
         self.lane.require_live("Channel::verdict")?;
-        self.pool.require_memory("Channel::verdict")?;
+        let there = |memory: &Memory| memory.local.is_mapped();
+        drop(self.pool.require_memory("Channel::verdict", there)?);
         let word = self.lane.header.local + offset_of!(LocalBlock, status) as u64;
         Ok(DevicePtr::from_raw(word))
     }

@@ -222,6 +222,16 @@ impl Memory {
         every([self.let_go(), self.local.close()].into_iter())
     }
 
+    /// Whether all of it can be used: nothing was given back, or may have been.
+    pub(super) fn is_whole(&self) -> bool {
+        let staged = match &self.staged {
+            Staged::Push(inbox) => inbox.iter().all(Arena::is_mapped),
+            Staged::Pull(outbox) => outbox.iter().all(Arena::is_mapped),
+        };
+        let own = staged && self.signal.is_mapped() && self.local.is_mapped();
+        own && self.imported.iter().all(Imported::is_mapped)
+    }
+
     /// Bytes that peers may use.
     pub(super) fn shared_bytes(&self) -> u64 {
         fn bytes<K: Kind>(arena: &Arena<K>) -> usize {

@@ -20,6 +20,7 @@ mod probe;
 mod ranges;
 mod registry;
 mod reset;
+mod rest;
 mod retire;
 mod rewind;
 mod scope;

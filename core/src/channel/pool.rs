@@ -38,15 +38,21 @@ impl Pool {
     /// A prepared channel.
     pub fn channel(&self, name: &str) -> Result<Channel> {
         Ok(Channel {
-            lane: self.lane(name, "Pool::channel")?,
+            lane: self.with_lane(name, "Pool::channel", Arc::clone)?,
             pool: Arc::clone(&self.shared),
         })
     }
 
-    pub(super) fn lane(&self, name: &str, operation: &'static str) -> Result<Arc<Lane>> {
+    /// Does something with a prepared channel of the open pool, before a call that changes either can begin.
+    pub(super) fn with_lane<T>(
+        &self,
+        name: &str,
+        operation: &'static str,
+        body: impl FnOnce(&Arc<Lane>) -> T,
+    ) -> Result<T> {
         let state = self.shared.read()?;
         state.phase.require_open(operation)?;
-        state.lanes.get(name).cloned().ok_or_else(|| {
+        state.lanes.get(name).map(body).ok_or_else(|| {
             let known: Vec<&str> = state.lanes.keys().map(String::as_str).collect();
             Error::Refused {
                 operation,
@@ -73,11 +79,9 @@ impl Pool {
     }
 
     fn reports(&self, slip: Slip) -> Result<Vec<FaultReport>> {
-        let state = self.shared.read()?;
-        let reports = state
-            .lanes
-            .values()
-            .map(|lane| self.shared.report(lane, slip));
+        // A report may be logged, by code of the caller's, which holds nothing up.
+        let lanes = self.shared.lanes()?;
+        let reports = lanes.iter().map(|lane| self.shared.report(lane, slip));
         reports.filter_map(Result::transpose).collect()
     }
 }

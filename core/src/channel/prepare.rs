@@ -11,8 +11,9 @@ use crate::hash::Fnv1a;
 use super::agreement::Failures;
 use super::announce::Teller;
 use super::lane::Lane;
+use super::memory::Memory;
 use super::pool::{Pool, settle};
-use super::shared::{Phase, State};
+use super::shared::Phase;
 
 /// Epoch of a channel's first operation. Zero and one are no epochs: zeroed lines never agree with anything.
 pub(super) const FIRST_EPOCH: u64 = 2;
@@ -92,22 +93,28 @@ impl Pool {
                 ),
             });
         }
-        let state = shared.read()?;
-        let taken: BTreeSet<usize> = state.lanes.values().map(|lane| lane.index).collect();
+        let (taken, first_epochs) = {
+            let state = shared.read()?;
+            let taken = state.lanes.values().map(|lane| lane.index);
+            (
+                taken.collect::<BTreeSet<usize>>(),
+                state.first_epochs.clone(),
+            )
+        };
         // The same on all ranks, as are the names in their order.
         let free = (0..room).filter(|index| !taken.contains(index));
-        Ok(free
-            .zip(new)
-            .map(|(index, name)| self.initialise(&state, index, name))
-            .collect())
+        Ok(shared.with_memory("Pool::prepare", |memory| {
+            let lane = |(index, name)| {
+                let first = first_epochs.get(&index).copied();
+                self.initialise(memory, index, name, first.unwrap_or(FIRST_EPOCH))
+            };
+            free.zip(new).map(lane).collect()
+        }))
     }
 
-    /// Brings the ranges of channel `index` to their first state.
-    fn initialise(&self, state: &State, index: usize, name: String) -> Result<Lane> {
+    /// Brings the ranges of channel `index` to their first state, at epoch `first`.
+    fn initialise(&self, memory: &Memory, index: usize, name: String, first: u64) -> Result<Lane> {
         let shared = &self.shared;
-        let memory = state.memory.as_ref().ok_or(Error::Closed {
-            what: "Pool::prepare",
-        })?;
         // Zero would say "no channel".
         let channel = Fnv1a::new().text(&name).finish().max(1);
         let teller = Teller {
@@ -119,8 +126,6 @@ impl Pool {
         teller.own(memory, shared.group.me())?;
         let mut peers = shared.peers.iter();
         peers.try_for_each(|peer| teller.imported(peer))?;
-        let first = state.first_epochs.get(&index).copied();
-        let first = first.unwrap_or(FIRST_EPOCH);
         memory.set_epoch(index, first, 0)?;
         let header = shared.source(memory).header(index, channel)?;
         Ok(Lane::new(index, name, header, first))

@@ -36,9 +36,9 @@ pub(super) struct Counters {
     pub running: bool,
 }
 
-/// Copies that were enqueued.
+/// The right to ask, and what was asked.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct Turn<'a> {
     stream: &'a Stream,
     buffer: &'a PinnedBuffer,
     pending: MutexGuard<'a, bool>,
@@ -58,42 +58,22 @@ impl Probe {
         self.buffer.as_ref().map_or(0, PinnedBuffer::len)
     }
 
-    /// Enqueues copies of the counters of these channels. Waits for nothing of the device. Why not, in words.
-    ///
-    /// # Safety
-    ///
-    /// Nobody frees the memory before the device, or this probe's stream, was waited for.
-    #[allow(unsafe_code, reason = "the copies end after this returns")]
-    pub(super) unsafe fn ask(
-        &self,
-        memory: &Memory,
-        indices: impl Iterator<Item = usize>,
-        deadline: Instant,
-    ) -> Result<Asked<'_>, String> {
+    /// Waits its turn to ask, which whoever waits for an answer has. Why there is none, in words.
+    pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, String> {
         let (Some(stream), Some(buffer)) = (&self.stream, &self.buffer) else {
             return Err("there is nothing left to ask with".to_owned());
         };
         let pending = self.lock(deadline)?;
-        let mut asked = Asked {
+        let mut turn = Turn {
             stream,
             buffer,
             pending,
         };
         // Its answer would be taken for this one's.
-        if *asked.pending && !asked.has_ended()? {
+        if *turn.pending && !turn.has_ended()? {
             return Err("the device has not answered an earlier question either".to_owned());
         }
-        let words = |error: crate::Error| error.to_string();
-        for index in indices {
-            let from = memory.local.range(index).map_err(words)?.ptr();
-            *asked.pending = true;
-            // SAFETY: the range is of mapped memory, which stays by the contract. Stream and buffer stay with this
-            // probe, whose drop keeps them for good unless the copies have been seen to end; the stream never captures.
-            let enqueued =
-                unsafe { buffer.copy_from(index * BYTES, from.device_ptr(), BYTES, stream) };
-            enqueued.map_err(words)?;
-        }
-        Ok(asked)
+        Ok(turn)
     }
 
     fn lock(&self, deadline: Instant) -> Result<MutexGuard<'_, bool>, String> {
@@ -110,7 +90,33 @@ impl Probe {
     }
 }
 
-impl Asked<'_> {
+impl Turn<'_> {
+    /// Enqueues copies of the counters of these channels. Waits for nothing of the device. Why not, in words.
+    ///
+    /// # Safety
+    ///
+    /// Nobody frees the memory before the device, or the probe's stream, was waited for.
+    #[allow(unsafe_code, reason = "the copies end after this returns")]
+    pub(super) unsafe fn ask(
+        &mut self,
+        memory: &Memory,
+        indices: impl Iterator<Item = usize>,
+    ) -> Result<(), String> {
+        let words = |error: crate::Error| error.to_string();
+        for index in indices {
+            let from = memory.local.range(index).map_err(words)?.ptr();
+            *self.pending = true;
+            // SAFETY: the range is of mapped memory, which stays by the contract. Stream and buffer stay with the
+            // probe, whose drop keeps them for good unless the copies have been seen to end; the stream never captures.
+            let enqueued = unsafe {
+                self.buffer
+                    .copy_from(index * BYTES, from.device_ptr(), BYTES, self.stream)
+            };
+            enqueued.map_err(words)?;
+        }
+        Ok(())
+    }
+
     /// Waits for the copies. Why they have not come, in words.
     pub(super) fn wait(&mut self, deadline: Instant) -> Result<(), String> {
         while !self.has_ended()? {
@@ -167,12 +173,12 @@ mod tests {
     use crate::driver::fake;
     use slabfence_sys::CUresult;
 
-    fn ask<'a>(probe: &'a Probe, memory: &Memory) -> Result<Asked<'a>, String> {
+    fn ask<'a>(probe: &'a Probe, memory: &Memory) -> Result<Turn<'a>, String> {
+        let mut turn = probe.turn(Instant::now())?;
         // SAFETY: the fake copies nothing.
         #[allow(unsafe_code, reason = "the fake copies nothing")]
-        unsafe {
-            probe.ask(memory, [0, 2].into_iter(), Instant::now())
-        }
+        unsafe { turn.ask(memory, [0, 2].into_iter()) }?;
+        Ok(turn)
     }
 
     fn freed() -> Vec<String> {

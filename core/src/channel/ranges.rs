@@ -1,14 +1,16 @@
 //! What a pool's memory is, range by range: for whoever has an address and asks whose it is.
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::Rank;
 use crate::layout::{ChannelHealth, HealthHeader, InboxLayout, LINE, SignalLayout, Slot};
 
 use super::lane::Lane;
 use super::memory::{Cut, Memory, PeerMemory, Staged};
 use super::pool::Pool;
+use super::shared::{Shared, Ties, given_back};
 
 /// What a range holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,47 +105,59 @@ impl fmt::Display for PoolRange {
     }
 }
 
+const OPERATION: &str = "Pool::ranges";
+
 impl Pool {
     /// Every range of the prepared channels: this rank's own, and those of its peers that its device reaches.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] once the pool is closed.
+    /// [`Error::Closed`](crate::Error::Closed) once the pool is closed, [`Error::Refused`](crate::Error::Refused) when a close or an abandonment has given some of the
+    /// memory back, or may have, here or at a peer.
     pub fn ranges(&self) -> Result<Vec<PoolRange>> {
         let shared = &self.shared;
-        let state = shared.read()?;
-        let memory = state.memory.as_ref().ok_or(Error::Closed {
-            what: "Pool::ranges",
-        })?;
-        let me = shared.group.me();
-        let page = &shared.page;
-        let mut ranges = vec![PoolRange {
-            part: Part::HealthHeader,
-            channel: None,
-            slot: None,
-            owner: me,
-            source: None,
-            base: page.header().raw(),
-            bytes: size_of::<HealthHeader>() as u64,
-        }];
-        for lane in state.lanes.values() {
-            let mut own = Lister::new(lane, me, &mut ranges);
-            own.memory(memory, &shared.cut)?;
-            if let Some(record) = page.channel(lane.index) {
-                own.add(
-                    Part::HealthRecord,
-                    None,
-                    None,
-                    record.raw(),
-                    size_of::<ChannelHealth>(),
-                );
-            }
-            for peer in &shared.peers {
-                Lister::new(lane, peer.peer.rank(), &mut ranges).peer(peer, &shared.cut)?;
-            }
+        let (lanes, ties) = {
+            let state = shared.read()?;
+            let lanes: Vec<Arc<Lane>> = state.lanes.values().cloned().collect();
+            (lanes, state.ties)
+        };
+        let memory = shared.require_memory(OPERATION, Memory::is_whole)?;
+        match memory.as_ref().filter(|_| ties == Ties::Tied) {
+            Some(memory) => ranges(shared, memory, &lanes),
+            None => Err(given_back(OPERATION)),
         }
-        Ok(ranges)
     }
+}
+
+fn ranges(shared: &Shared, memory: &Memory, lanes: &[Arc<Lane>]) -> Result<Vec<PoolRange>> {
+    let me = shared.group.me();
+    let page = &shared.page;
+    let mut ranges = vec![PoolRange {
+        part: Part::HealthHeader,
+        channel: None,
+        slot: None,
+        owner: me,
+        source: None,
+        base: page.header().raw(),
+        bytes: size_of::<HealthHeader>() as u64,
+    }];
+    for lane in lanes {
+        let mut own = Lister::new(lane, me, &mut ranges);
+        own.memory(memory, &shared.cut)?;
+        if let Some(record) = page.channel(lane.index) {
+            own.add(
+                Part::HealthRecord,
+                None,
+                None,
+                record.raw(),
+                size_of::<ChannelHealth>(),
+            );
+        }
+        for peer in &shared.peers {
+            Lister::new(lane, peer.peer.rank(), &mut ranges).peer(peer, &shared.cut)?;
+        }
+    }
+    Ok(ranges)
 }
 
 /// Lists the ranges of one channel at one rank.

@@ -2,20 +2,38 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[cfg(feature = "serde")]
-use std::time::Instant;
+use std::{sync::Once, time::Instant};
 
 use super::shared::Shared;
 #[cfg(feature = "serde")]
 use super::status::{self, LIMIT, PoolStatus};
 #[cfg(feature = "serde")]
-use crate::driver::fork;
+use crate::driver::{exit, fork};
 #[cfg(feature = "serde")]
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 static POOLS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
+/// Whether the process exits, and the driver may take away what a look at a pool reads. Held while all pools are looked at.
+#[cfg(feature = "serde")]
+static ENDED: Mutex<bool> = Mutex::new(false);
+
+#[cfg(feature = "serde")]
+extern "C" fn end() {
+    // A forked child lacks the thread that may hold the lock.
+    if !fork::forked() {
+        *ENDED.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
 /// Adds a pool. It is not kept alive.
 pub(super) fn add(pool: &Arc<Shared>) {
+    // There is a pool, so the driver has its own handler, and this one is called before it.
+    #[cfg(feature = "serde")]
+    {
+        static ENDS: Once = Once::new();
+        ENDS.call_once(|| exit::before(end));
+    }
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     pools.retain(|pool| pool.strong_count() > 0);
     pools.push(Arc::downgrade(pool));
@@ -26,6 +44,14 @@ pub(super) fn add(pool: &Arc<Shared>) {
 #[cfg(feature = "serde")]
 pub(crate) fn statuses() -> Result<Vec<Result<PoolStatus>>> {
     fork::refuse()?;
+    // Longer than the pools, of which the last use may be this one.
+    let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *ended {
+        return Err(Error::Refused {
+            operation: "Pool::status",
+            why: "the process is exiting".to_owned(),
+        });
+    }
     let pools: Vec<Arc<Shared>> = {
         let pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         pools.iter().filter_map(Weak::upgrade).collect()

@@ -45,7 +45,7 @@ pub(super) fn rewind(
     finish: impl FnOnce() -> Result<()>,
 ) -> Result<Vec<u64>> {
     let group = &shared.group;
-    let counters = with_memory(shared, steps.operation, |memory| {
+    let counters = shared.with_memory(steps.operation, |memory| {
         indices.iter().map(|&index| read(memory, index)).collect()
     });
     let message = counters.as_ref().map(|counters: &Vec<Counters>| {
@@ -64,7 +64,7 @@ pub(super) fn rewind(
     let epochs = settle(steps.epochs, agree_on_epochs(&messages))?;
     // Only now: a poison word that comes after the zeroing would stay, so every rank has to be at rest first.
     let written = counters.and_then(|counters| {
-        with_memory(shared, steps.operation, |memory| {
+        shared.with_memory(steps.operation, |memory| {
             for ((&index, counters), epoch) in indices.iter().zip(&counters).zip(&epochs) {
                 rewrite(shared, memory, index, *counters, *epoch)?;
             }
@@ -72,8 +72,7 @@ pub(super) fn rewind(
         })
     });
     if written.is_ok() {
-        let lanes: Vec<_> = shared.read()?.lanes.values().cloned().collect();
-        for lane in lanes {
+        for lane in shared.lanes()? {
             let place = indices.iter().position(|&index| index == lane.index);
             if let Some(&epoch) = place.and_then(|place| epochs.get(place)) {
                 lane.first_epoch.store(epoch, Ordering::Relaxed);
@@ -84,16 +83,6 @@ pub(super) fn rewind(
     }
     group.agree(steps.rewrite, written)?;
     Ok(epochs)
-}
-
-fn with_memory<T>(
-    shared: &Shared,
-    operation: &'static str,
-    body: impl FnOnce(&Memory) -> Result<T>,
-) -> Result<T> {
-    let state = shared.read()?;
-    let memory = state.memory.as_ref();
-    body(memory.ok_or(Error::Closed { what: operation })?)
 }
 
 fn read(memory: &Memory, index: usize) -> Result<Counters> {

@@ -110,12 +110,15 @@ impl Pool {
             ));
         }
         let owner = Owner::of(stream)?;
-        let lane = self.lane(name, "Pool::capture")?;
-        if lane.scoped.swap(true, Ordering::AcqRel) {
-            return Err(refuse(format!(
+        let taken = self.with_lane(name, "Pool::capture", |lane| {
+            // While the state is held: a retirement that comes later sees it, and after one that came before there is no lane.
+            (!lane.scoped.swap(true, Ordering::AcqRel)).then(|| Arc::clone(lane))
+        })?;
+        let lane = taken.ok_or_else(|| {
+            refuse(format!(
                 "another scope owns channel '{name}'; leave it first, or use another channel"
-            )));
-        }
+            ))
+        })?;
         let active = Rc::new(Active {
             pool: self.shared.number,
             rank: self.shared.group.me(),
@@ -254,6 +257,7 @@ pub(crate) fn route(channel: &Channel, stream: &Stream, operation: &'static str)
             scope.label
         )));
     }
+    scope.lane.require_live(operation)?;
     Ok(Route {
         lane: Arc::clone(&scope.lane),
         scope: Some(scope),

@@ -15,6 +15,7 @@ use crate::health::Slip;
 use crate::layout::{Cause, DType, Slot};
 
 use super::lane::{Channel, Lane};
+use super::memory::Memory;
 use super::pool::Pool;
 use super::prepare::FIRST_EPOCH;
 
@@ -55,12 +56,10 @@ impl Pool {
     /// A channel that nobody can ask for, with a short limit.
     fn trial_lane(&self) -> Result<Lane> {
         let shared = &self.shared;
-        let state = shared.read()?;
-        let memory = state.memory.as_ref().ok_or(Error::Closed {
-            what: "Pool::create",
+        let mut header = shared.with_memory("Pool::create", |memory| {
+            memory.set_epoch(INDEX, FIRST_EPOCH, 0)?;
+            shared.source(memory).header(INDEX, 1)
         })?;
-        memory.set_epoch(INDEX, FIRST_EPOCH, 0)?;
-        let mut header = shared.source(memory).header(INDEX, 1)?;
         let clock = shared.page.clock();
         // Less than the host waits for the device: the kernel's report says more.
         let limit = LIMIT.min(shared.group.timeout() / 4);
@@ -74,11 +73,8 @@ impl Pool {
     }
 
     fn clear_trial(&self) -> Result<()> {
-        let state = self.shared.read()?;
-        match &state.memory {
-            Some(memory) => memory.clear(INDEX),
-            None => Ok(()),
-        }
+        let clear = |memory: &Memory| memory.clear(INDEX);
+        self.shared.with_memory("Pool::create", clear)
     }
 }
 

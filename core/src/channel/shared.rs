@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
@@ -12,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::collective::plan::{Entry, Limits};
+use crate::driver::deferred::Hold;
 use crate::driver::{Device, Kernel, fork};
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -23,6 +23,7 @@ use super::kernels::Kernels;
 use super::lane::Lane;
 use super::memory::{Cut, Memory, PeerMemory};
 use super::probe::Probe;
+use super::rest::Callers;
 
 /// Whether operations may be enqueued.
 #[derive(Debug, Clone)]
@@ -53,8 +54,6 @@ pub(super) struct State {
     pub lanes: BTreeMap<String, Arc<Lane>>,
     /// First epoch of the next channel with the ranges of this number, where an earlier one has used them.
     pub first_epochs: BTreeMap<usize, u64>,
-    /// Gone once the pool is closed.
-    pub memory: Option<Memory>,
 }
 
 /// A pool's inside.
@@ -74,8 +73,20 @@ pub(crate) struct Shared {
     pub(super) peers: Vec<PeerMemory>,
     /// One collective host call at a time.
     pub(super) turn: Mutex<()>,
-    /// Held for reading while an operation is enqueued.
+    pub(super) callers: Callers,
+    /// Held for moments, by nobody who calls the driver or the caller's code: whoever asks what has happened never waits.
     pub(super) state: RwLock<State>,
+    /// Gone once the pool is closed. Locked for writing while it is given back, which may take the driver long.
+    pub(super) memory: RwLock<Option<Memory>>,
+}
+
+/// A collective host call. What graphs have let go of meanwhile, and is not this library's, is dropped at its end: its
+/// destructors may call the pool.
+#[derive(Debug)]
+pub(super) struct Turn<'a> {
+    // In this order.
+    _guard: MutexGuard<'a, ()>,
+    _hold: Hold,
 }
 
 impl Shared {
@@ -86,20 +97,9 @@ impl Shared {
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// [`read`](Self::read) that gives up at `deadline`: a call that waits for a device that hangs may be in the way.
-    pub(super) fn read_until(
-        &self,
-        deadline: Instant,
-    ) -> Result<Option<RwLockReadGuard<'_, State>>> {
-        fork::refuse()?;
-        loop {
-            match self.state.try_read() {
-                Ok(state) => return Ok(Some(state)),
-                Err(TryLockError::Poisoned(state)) => return Ok(Some(state.into_inner())),
-                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
-            }
-        }
+    /// The prepared channels, by name.
+    pub(super) fn lanes(&self) -> Result<Vec<Arc<Lane>>> {
+        Ok(self.read()?.lanes.values().cloned().collect())
     }
 
     pub(super) fn write(&self) -> Result<RwLockWriteGuard<'_, State>> {
@@ -118,9 +118,45 @@ impl Shared {
         Ok(self.read()?.ties == Ties::Tied)
     }
 
-    /// Does something with the memory that is left, if there is any.
-    pub(super) fn with_memory(&self, body: fn(&mut Memory) -> Result<()>) -> Result<()> {
-        self.write()?.memory.as_mut().map_or(Ok(()), body)
+    /// Gives something of the memory back that is left, if there is any.
+    pub(super) fn give_back(&self, body: fn(&mut Memory) -> Result<()>) -> Result<()> {
+        fork::refuse()?;
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        memory.as_mut().map_or(Ok(()), body)
+    }
+
+    /// Takes the memory away, for its owner to keep or to drop.
+    pub(super) fn take_memory(&self) -> Option<Memory> {
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        memory.take()
+    }
+
+    /// Does something with the memory, on behalf of a call of which no other gives it back.
+    pub(super) fn with_memory<T>(
+        &self,
+        operation: &'static str,
+        body: impl FnOnce(&Memory) -> Result<T>,
+    ) -> Result<T> {
+        fork::refuse()?;
+        let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
+        body(memory.as_ref().ok_or(Error::Closed { what: operation })?)
+    }
+
+    /// The memory for a look from beside; `None` when a call gives it back until `deadline`.
+    pub(super) fn look_at_memory(
+        &self,
+        deadline: Instant,
+    ) -> Result<Option<RwLockReadGuard<'_, Option<Memory>>>> {
+        fork::refuse()?;
+        loop {
+            // Never in a queue, where one that gives memory back would keep this one waiting.
+            match self.memory.try_read() {
+                Ok(memory) => return Ok(Some(memory)),
+                Err(TryLockError::Poisoned(memory)) => return Ok(Some(memory.into_inner())),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_micros(200)),
+            }
+        }
     }
 
     /// Whether its memory is given back.
@@ -129,16 +165,12 @@ impl Shared {
     }
 
     /// A collective host call, for as long as the guard lives.
-    pub(super) fn turn(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(super) fn turn(&self) -> Result<Turn<'_>> {
         fork::refuse()?;
-        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Keeps the pool open while it is held.
-    pub(crate) fn open(&self, operation: &'static str) -> Result<OpenPool<'_>> {
-        let state = self.read()?;
-        state.phase.require_open(operation)?;
-        Ok(OpenPool { _state: state })
+        Ok(Turn {
+            _guard: self.turn.lock().unwrap_or_else(PoisonError::into_inner),
+            _hold: Hold::new(),
+        })
     }
 
     pub(crate) fn kernel(&self, entry: Entry) -> Option<&Kernel> {
@@ -157,18 +189,18 @@ impl Shared {
         Ok(report)
     }
 
-    /// Refuses once this rank's own memory may have been given back, or some of it.
-    pub(super) fn require_memory(&self, operation: &'static str) -> Result<()> {
-        let state = self.read()?;
-        let there = |memory: &Memory| memory.local.is_mapped();
-        match (&state.phase, &state.memory) {
-            (Phase::Closed, _) => Err(Error::Closed { what: operation }),
-            (_, Some(memory)) if there(memory) => Ok(()),
-            _ => Err(Error::Refused {
-                operation,
-                why: "the pool's memory is given back in part; close the pool".to_owned(),
-            }),
+    /// The memory, where `there` holds of it. Refuses while it is given back, and once some of it may have been.
+    pub(super) fn require_memory(
+        &self,
+        operation: &'static str,
+        there: fn(&Memory) -> bool,
+    ) -> Result<RwLockReadGuard<'_, Option<Memory>>> {
+        if self.is_closed()? {
+            return Err(Error::Closed { what: operation });
         }
+        let memory = self.look_at_memory(Instant::now())?;
+        let memory = memory.filter(|memory| memory.as_ref().is_some_and(there));
+        memory.ok_or_else(|| given_back(operation))
     }
 
     /// Lets `body` forget records, and their event with them.
@@ -197,48 +229,13 @@ impl Shared {
             page: &self.page,
         }
     }
+}
 
-    /// Waits until nothing of this rank runs on the device. Bounded by half of the group's timeout, so that the verdict
-    /// reaches the others before they give this rank up. Refused during a capture.
-    pub(super) fn drain(&self) -> Result<()> {
-        self.device.refuse_during_capture("draining the device")?;
-        drain(&self.device, self.group.timeout() / 2)
+pub(super) fn given_back(operation: &'static str) -> Error {
+    Error::Refused {
+        operation,
+        why: "the pool's memory is given back in part; close the pool".to_owned(),
     }
-}
-
-/// Proof that the pool is open, for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct OpenPool<'a> {
-    _state: RwLockReadGuard<'a, State>,
-}
-
-/// Waits for the device on a thread of its own, since the driver's wait has no bound.
-fn drain(device: &Device, limit: Duration) -> Result<()> {
-    let refuse = |why: String| Error::Refused {
-        operation: "draining the device",
-        why,
-    };
-    let (done, wait) = mpsc::channel();
-    let waiting = device.clone();
-    thread::Builder::new()
-        .name("slabfence-drain".to_owned())
-        .spawn(move || {
-            let result = waiting.synchronize();
-            // First: whoever has the result may count on nothing being left of the device.
-            drop(waiting);
-            // The receiver is gone when the limit has passed; nobody wants the result then.
-            let _ = done.send(result);
-        })
-        .map_err(|error| refuse(format!("no thread to wait on: {error}")))?;
-    wait.recv_timeout(limit).unwrap_or_else(|error| {
-        Err(refuse(match error {
-            RecvTimeoutError::Timeout => format!(
-                "device {} still runs after {limit:?}; an operation waits for a rank that does not come, or long work of others is ahead",
-                device.ordinal()
-            ),
-            RecvTimeoutError::Disconnected => "the waiting thread ended early".to_owned(),
-        }))
-    })
 }
 
 impl Phase {
@@ -285,7 +282,8 @@ impl Drop for Shared {
         if state.ties == Ties::Loose {
             return;
         }
-        if let Some(memory) = state.memory.take() {
+        let memory = self.memory.get_mut();
+        if let Some(memory) = memory.unwrap_or_else(PoisonError::into_inner).take() {
             log::error!(
                 "a pool of {} was dropped without close: its memory is kept, since peers or running kernels may still use it",
                 self.group.me()

@@ -1,5 +1,6 @@
 //! What a pool is doing: from the host's own knowledge, the health page, and a question to the device that has a bound.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use super::bytes::KindBytes;
 use super::lane::Lane;
 use super::memory::Memory;
 use super::pool::Pool;
-use super::probe::Asked;
+use super::probe::Turn;
+use super::rest::Inside;
 use super::shared::{Phase, Shared, State, Ties};
 
 /// How long [`Pool::status`] waits.
@@ -101,7 +103,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when another call holds the pool all that time. A device that does not answer is no error:
+    /// [`Error::Refused`] when a close gives the memory back all that time. A device that does not answer is no error:
     /// [`unanswered`](PoolStatus::unanswered) says so.
     pub fn status(&self) -> Result<PoolStatus> {
         self.status_within(LIMIT)
@@ -127,23 +129,38 @@ pub(super) struct Look<'a> {
     shared: &'a Shared,
     status: PoolStatus,
     lanes: Vec<Arc<Lane>>,
-    asked: Result<Asked<'a>, String>,
+    asked: Result<Turn<'a>, String>,
 }
 
 /// Takes down what the host knows, and asks the device.
 pub(super) fn look(shared: &Shared, deadline: Instant) -> Result<Look<'_>> {
-    let state = shared.read_until(deadline)?.ok_or_else(|| Error::Refused {
-        operation: "Pool::status",
-        why: "another call holds the pool; ask again".to_owned(),
-    })?;
-    let lanes: Vec<Arc<Lane>> = state.lanes.values().cloned().collect();
-    let asked = resting(&state).and_then(|memory| ask(shared, memory, &lanes, deadline));
-    let memory = state.memory.as_ref();
+    // First: who waits for it is not inside the pool yet, and keeps no call from it.
+    let turn = shared.probe.turn(deadline);
+    let (phase, lanes, inside) = {
+        let state = shared.read()?;
+        let inside = resting(&state).map(|()| shared.callers.enter(&state));
+        let lanes: Vec<Arc<Lane>> = state.lanes.values().cloned().collect();
+        (state.phase.to_string(), lanes, inside)
+    };
+    let held = shared
+        .look_at_memory(deadline)?
+        .ok_or_else(|| Error::Refused {
+            operation: "Pool::status",
+            why: format!("the pool's memory is being given back: {phase}; ask again"),
+        })?;
+    let memory = held.as_ref();
+    let asked = inside.and_then(|inside| {
+        // An abandonment that failed may have unmapped it.
+        let memory = memory.filter(|memory| memory.local.is_mapped());
+        let memory = memory.ok_or_else(|| unasked(&phase))?;
+        let mut turn = turn?;
+        ask(&mut turn, &inside, memory, &lanes)?;
+        Ok(turn)
+    });
     let mapped = memory.map(KindBytes::mapped).unwrap_or_default();
     let per_channel = memory.map(KindBytes::per_channel).unwrap_or_default();
     let imported_bytes = memory.map_or(0, Memory::imported);
-    let phase = state.phase.to_string();
-    drop(state);
+    drop(held);
     let channels = lanes.iter().map(|lane| channel(shared, lane, per_channel));
     let (info, contract) = (shared.device.info(), &shared.contract);
     let status = PoolStatus {
@@ -191,29 +208,35 @@ fn channel(shared: &Shared, lane: &Lane, bytes: KindBytes) -> Result<ChannelStat
     })
 }
 
-/// The memory, if it stays until the device was waited for. Calls that give it back wait for the device at their beginning,
-/// so they must not have begun; without peers they do not wait.
-fn resting(state: &State) -> Result<&Memory, String> {
+/// Whether the memory stays until the device was waited for. Calls that give it back wait for the device at their beginning,
+/// so they must not have begun; without peers they do not wait. Why not, in words.
+fn resting(state: &State) -> Result<(), String> {
     let stays = match &state.phase {
         Phase::Open | Phase::Broken(_) => state.ties != Ties::Loose,
         Phase::Busy(call) => ["prepare", "reset", "retire", "rollback"].contains(call),
         Phase::Closed => false,
     };
-    let memory = state.memory.as_ref().filter(|_| stays);
-    memory.ok_or_else(|| format!("the device is not asked: {}", state.phase))
+    match stays {
+        true => Ok(()),
+        false => Err(unasked(&state.phase)),
+    }
+}
+
+fn unasked(phase: &impl fmt::Display) -> String {
+    format!("the device is not asked: {phase}")
 }
 
 #[allow(unsafe_code, reason = "the copies end after this returns")]
-fn ask<'a>(
-    shared: &'a Shared,
+fn ask(
+    turn: &mut Turn<'_>,
+    _inside: &Inside<'_>,
     memory: &Memory,
     lanes: &[Arc<Lane>],
-    deadline: Instant,
-) -> Result<Asked<'a>, String> {
+) -> Result<(), String> {
     let indices = lanes.iter().map(|lane| lane.index);
-    // SAFETY: the caller holds the pool's state with a phase in which no call gives memory back; each that begins later waits
-    // for the device first.
-    unsafe { shared.probe.ask(memory, indices, deadline) }
+    // SAFETY: the caller has entered the pool in a phase in which no call gives memory back; each that begins later waits for
+    // it to leave, and then for the device.
+    unsafe { turn.ask(memory, indices) }
 }
 
 impl Look<'_> {

@@ -135,7 +135,8 @@ impl Ticket {
         !matches!(self.pool.as_ref().map(of), Some(Ok(Ties::Loose) | Err(_)))
     }
 
-    /// What `Pool::close` exchanges, on a rank that has nothing.
+    /// What `Pool::close` exchanges, on a rank that has nothing. Nothing of it runs either: an operation takes a channel, and
+    /// to prepare one takes every rank, of which one has no pool.
     fn take_part(&self) -> Result<()> {
         for step in ["close: drain", "close: graphs", "close: unmap"] {
             self.group.verdict(step, &Ok(()))?;

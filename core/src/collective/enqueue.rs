@@ -24,8 +24,8 @@ pub(super) unsafe fn enqueue<O: Operation>(
     stream: &Stream,
 ) -> Result<()> {
     let pool = channel.pool();
-    // Held to the end: reset and close wait until nobody is in here.
-    let open = pool.open(O::NAME)?;
+    // Kept to the end: reset and close wait until nobody is inside, with a bound, since the launch may wait for a peer.
+    let inside = pool.open(O::NAME)?;
     let route = route(channel, stream, O::NAME)?;
     if !route.captures()
         && let Some(report) = pool.report(&route.lane, Slip::Fault)?
@@ -61,10 +61,10 @@ pub(super) unsafe fn enqueue<O: Operation>(
     })?;
     route.hold(pool, stream)?;
     // SAFETY: the user's addresses by the contract. The slab's addresses and the module stay while the pool is open, which
-    // `open` ensures up to the launch; close drains the device first, and is refused while a graph holds the channel.
+    // `inside` ensures up to the launch; close drains the device first, and is refused while a graph holds the channel.
     unsafe { kernel.launch(stream, plan.grid, BLOCK_THREADS, &plan.params) }?;
     route.recorded_one_more();
     route.lane.count(route.captures());
-    drop(open);
+    drop(inside);
     Ok(())
 }

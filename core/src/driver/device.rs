@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 use core::fmt;
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use slabfence_sys::{
     Api, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUresult, CUstream,
@@ -10,8 +10,7 @@ use slabfence_sys::{
 };
 
 use super::context::{ContextGuard, SetupGuard};
-use super::entry::{Captures, Driver, gone};
-use super::stream::{self, CaptureStatus};
+use super::entry::{Driver, gone};
 use super::{fork, vmm};
 use crate::error::{Error, Result};
 
@@ -237,6 +236,16 @@ impl Device {
     /// Waits until everything enqueued in the context has ended. Unbounded. Captures on other devices are left alone.
     pub fn synchronize(&self) -> Result<()> {
         let _guard = self.setup()?;
+        self.wait()
+    }
+
+    /// [`synchronize`](Self::synchronize) that drops nothing which graphs have let go of: somebody with a lock waits for it.
+    pub(crate) fn synchronize_only(&self) -> Result<()> {
+        let _guard = self.observe()?;
+        self.wait()
+    }
+
+    fn wait(&self) -> Result<()> {
         // SAFETY: the primary context is current; the call has no argument.
         let code = unsafe { (self.api().cuCtxSynchronize()?)() };
         self.check("cuCtxSynchronize", code)
@@ -282,55 +291,6 @@ impl Device {
         }
         let bytes = vmm::granularity(self)?;
         Ok(*self.inner.granularity.get_or_init(|| bytes))
-    }
-
-    /// The list of streams that were last seen to capture, for as long as the guard lives. One for all that have opened a
-    /// device by this driver, since they share its context.
-    pub(super) fn capturing(&self) -> Result<MutexGuard<'_, Captures>> {
-        fork::refuse()?;
-        let list = self.inner.driver.captures().lock();
-        Ok(list.unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Remembers that a capture has begun on a stream. Does nothing in a forked child.
-    pub(super) fn note_capture(&self, stream: CUstream) {
-        if let Ok(mut list) = self.capturing() {
-            list.push((self.context(), stream));
-        }
-    }
-
-    /// Forgets a stream whose capture has ended, or that goes. Does nothing in a forked child.
-    pub(super) fn forget_capture(&self, stream: CUstream) {
-        if let Ok(mut list) = self.capturing() {
-            list.retain(|&other| other != (self.context(), stream));
-        }
-    }
-
-    /// Refuses while a stream captures, if that was begun through this library. The driver refuses as well to wait for a
-    /// context then, but invalidates the capture; of captures that a host begins by itself nothing else tells.
-    pub(crate) fn refuse_during_capture(&self, operation: &'static str) -> Result<()> {
-        let mut list = self.capturing()?;
-        let mut count = 0;
-        let mut left = Vec::new();
-        for &(context, stream) in list.iter() {
-            let own = context == self.context();
-            if own && stream::capture_status(self, stream)? == CaptureStatus::None {
-                continue;
-            }
-            count += usize::from(own);
-            left.push((context, stream));
-        }
-        *list = left;
-        match count {
-            0 => Ok(()),
-            count => Err(Error::Refused {
-                operation,
-                why: format!(
-                    "{count} stream(s) of device {} capture; call again after the capture has ended",
-                    self.ordinal()
-                ),
-            }),
-        }
     }
 
     /// The stream of this library's own blocking copies.

@@ -4,10 +4,9 @@ use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
 use std::sync::{Arc, Mutex};
 
-use slabfence_sys::{
-    Api, CUcontext, CUresult, CUstream, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE,
-};
+use slabfence_sys::{Api, CUresult, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE};
 
+use super::captures::Captures;
 use super::device::DeviceInfo;
 use super::fork;
 use crate::error::Result;
@@ -82,9 +81,6 @@ pub struct Driver {
     api: Arc<Api>,
     captures: Arc<Mutex<Captures>>,
 }
-
-/// Streams on which a capture was begun through this library, and which are still there, each with its context.
-pub(super) type Captures = Vec<(CUcontext, CUstream)>;
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,6 @@
-//! Fork detection. "Any use of CUDA after fork and before exec has undefined behaviour": in a forked child every call is
-//! an error, and every `Drop` leaves the parent's objects alone.
+//! Fork detection. "Any use of CUDA after fork and before exec has undefined behaviour", and sockets and locks of a group or
+//! a status server are the parent's: in a forked child every call is an error, and every `Drop` leaves the parent's objects
+//! alone.
 
 use core::ffi::c_int;
 use std::sync::Once;
@@ -37,7 +38,7 @@ pub(crate) fn watch() {
     });
 }
 
-/// Whether this process is a forked child of the one that opened the driver.
+/// Whether this process is a forked child of one that watched: that had opened a driver, joined a group or told its state.
 pub(crate) fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

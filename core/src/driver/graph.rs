@@ -88,7 +88,8 @@ impl Graph {
     }
 
     /// Makes the graph, and every executable made from it later, hold `object`. The object is dropped some time after the
-    /// last of them is destroyed, at one of this library's later set-up or teardown calls.
+    /// last of them is destroyed, at one of this library's later set-up or teardown calls, outside of
+    /// collective calls of a pool.
     pub fn retain(&self, object: Arc<dyn Any + Send + Sync>) -> Result<()> {
         let _guard = self.device.bind()?;
         // SAFETY: the graph is live and used by this thread alone.

@@ -6,8 +6,9 @@
 
 mod allocation;
 mod buffer;
+mod captures;
 mod context;
-mod deferred;
+pub(crate) mod deferred;
 mod device;
 mod entry;
 mod event;
@@ -42,8 +43,8 @@ pub use pointer::DevicePtr;
 pub use stream::{CaptureMode, CaptureStatus, Stream};
 pub use vmm::Access;
 
-/// Drops what graphs held and have let go of. Set-up and teardown calls do so by themselves; whoever waits for an object
-/// to be dropped calls this. Not to be called from a driver callback.
+/// Drops what graphs held and have let go of. Set-up and teardown calls do so by themselves, collective calls of a pool at
+/// their end; whoever waits for an object to be dropped calls this. Not to be called from a driver callback.
 pub fn drop_released() {
     deferred::drain();
 }

@@ -71,11 +71,7 @@ impl Stream {
         // SAFETY: `raw` is a live out-parameter and the device's context is current.
         let code = unsafe { (api.cuStreamCreate()?)(&mut raw, flags) };
         device.check("cuStreamCreate", code)?;
-        Ok(Self {
-            device: device.clone(),
-            raw,
-            owned: true,
-        })
+        Ok(Self::of(device, raw, true))
     }
 
     /// Uses a host's stream. Not destroyed on drop. The null stream means the legacy default stream of the device.
@@ -85,10 +81,15 @@ impl Stream {
     /// `raw` is a stream of `device`'s primary context and is not destroyed while this value, or an operation enqueued
     /// through it, is in use.
     pub unsafe fn from_raw(device: &Device, raw: CUstream) -> Self {
+        Self::of(device, raw, false)
+    }
+
+    fn of(device: &Device, raw: CUstream, owned: bool) -> Self {
+        device.know_stream(raw);
         Self {
             device: device.clone(),
             raw,
-            owned: false,
+            owned,
         }
     }
 
@@ -166,7 +167,7 @@ impl Stream {
         // SAFETY: the stream is live; the driver refuses one that captures already.
         let code = unsafe { (api.cuStreamBeginCapture()?)(self.raw, mode.code()) };
         self.device.check("cuStreamBeginCapture", code)?;
-        self.device.note_capture(self.raw);
+        self.device.note_capture(self.raw, true);
         Ok(())
     }
 
@@ -177,7 +178,7 @@ impl Stream {
         // SAFETY: the stream is live; `raw` is a live out-parameter.
         let code = unsafe { (self.device.api().cuStreamEndCapture()?)(self.raw, &mut raw) };
         self.device.check("cuStreamEndCapture", code)?;
-        self.device.forget_capture(self.raw);
+        self.device.note_capture(self.raw, false);
         // SAFETY: the call hands the graph to its caller, once.
         Ok(unsafe { Graph::from_raw(&self.device, raw) })
     }
@@ -189,7 +190,7 @@ impl Stream {
 
     /// Makes the graph that this stream captures into hold `object`, and with it every executable made from that graph.
     /// The object is dropped some time after the last of them is destroyed, at one of this library's later set-up or
-    /// teardown calls.
+    /// teardown calls, outside of collective calls of a pool.
     pub fn retain_in_capture(&self, object: Arc<dyn Any + Send + Sync>) -> Result<()> {
         let _guard = self.device.bind()?;
         match self.capture_status()? {
@@ -252,7 +253,11 @@ pub(super) fn capture_status(device: &Device, stream: CUstream) -> Result<Captur
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.device.forget_capture(self.raw);
+        if self.owned {
+            // Whatever other values of it there are.
+            self.device.note_capture(self.raw, false);
+        }
+        self.device.forget_stream(self.raw);
         if self.owned {
             // SAFETY: made by `new` and destroyed only here; the driver frees it once what is enqueued has ended.
             self.device.teardown("cuStreamDestroy", |api| unsafe {

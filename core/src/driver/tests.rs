@@ -247,6 +247,25 @@ fn a_capture_is_known_to_all_who_opened_the_device() {
 }
 
 #[test]
+fn a_capture_is_known_as_long_as_any_value_of_its_stream_is_there() {
+    let device = fake::device();
+    let refuses = || device.refuse_during_capture("waiting").is_err();
+    let stream = Stream::new(&device).unwrap();
+    // SAFETY: the stream lives longer than these.
+    let again = || unsafe { Stream::from_raw(&device, stream.raw()) };
+    stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+    drop(again());
+    assert!(refuses());
+    again().end_capture().unwrap();
+    assert!(!refuses());
+    again().begin_capture(CaptureMode::ThreadLocal).unwrap();
+    assert!(refuses());
+    // Whoever knew it has gone, and it may have been destroyed.
+    drop(stream);
+    assert!(!refuses());
+}
+
+#[test]
 fn a_forked_child_gets_errors_and_its_drops_touch_nothing() {
     unsafe extern "C" {
         fn fork() -> i32;

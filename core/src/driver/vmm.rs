@@ -261,7 +261,15 @@ impl GuardedMapping {
         self.base
     }
 
-    /// Mapped bytes.
+    /// Bytes that are mapped now, as far as is known.
+    pub(crate) fn held(&self) -> usize {
+        match self.mapped {
+            Held::No => 0,
+            Held::Perhaps | Held::Yes => self.bytes,
+        }
+    }
+
+    /// Mapped bytes, before a close too.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

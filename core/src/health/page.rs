@@ -82,29 +82,34 @@ impl HealthPage {
                 Slip::Warning => offset_of!(ChannelHealth, warning),
                 Slip::Fault => offset_of!(ChannelHealth, fault),
             };
-        let word = |field: usize| self.buffer.load(base + field);
-        // Written last, with release; loaded first, with acquire.
-        let state = word(offset_of!(FaultRecord, state))?;
-        if state == 0 {
-            return Ok(None);
-        }
-        let (cause, operation) = halves(word(offset_of!(FaultRecord, cause))?);
-        let (rank, late_rank) = halves(word(offset_of!(FaultRecord, rank))?);
-        let (cta, phase) = halves(word(offset_of!(FaultRecord, cta))?);
-        Ok(Some(FaultRecord {
-            state,
-            cause,
-            operation,
-            rank,
-            late_rank,
-            cta,
-            phase,
-            expected: word(offset_of!(FaultRecord, expected))?,
-            seen: word(offset_of!(FaultRecord, seen))?,
-            waited: word(offset_of!(FaultRecord, waited))?,
-            tag: word(offset_of!(FaultRecord, tag))?,
-            late_ranks: word(offset_of!(FaultRecord, late_ranks))?,
-            reserved: [0; 7],
+        let read = || -> Result<Words> {
+            let mut words = [0; WORDS];
+            // The state first, with acquire: it was written last, with release.
+            for (index, word) in words.iter_mut().enumerate() {
+                *word = self.buffer.load(base + index * size_of::<u64>())?;
+            }
+            Ok(words)
+        };
+        Ok(settled(read)?.map(|words| {
+            let word = |field: usize| words[field / size_of::<u64>()];
+            let (cause, operation) = halves(word(offset_of!(FaultRecord, cause)));
+            let (rank, late_rank) = halves(word(offset_of!(FaultRecord, rank)));
+            let (cta, phase) = halves(word(offset_of!(FaultRecord, cta)));
+            FaultRecord {
+                state: word(offset_of!(FaultRecord, state)),
+                cause,
+                operation,
+                rank,
+                late_rank,
+                cta,
+                phase,
+                expected: word(offset_of!(FaultRecord, expected)),
+                seen: word(offset_of!(FaultRecord, seen)),
+                waited: word(offset_of!(FaultRecord, waited)),
+                tag: word(offset_of!(FaultRecord, tag)),
+                late_ranks: word(offset_of!(FaultRecord, late_ranks)),
+                reserved: [0; 7],
+            }
         }))
     }
 
@@ -142,6 +147,31 @@ impl HealthPage {
     }
 }
 
+/// Words of a record that mean something.
+const WORDS: usize = offset_of!(FaultRecord, reserved) / size_of::<u64>();
+type Words = [u64; WORDS];
+/// Readings of one record: kernels write one in microseconds, and the next after a wait.
+const READINGS: usize = 16;
+
+/// A record that was read twice alike, or the last reading; `None` where there is none. A kernel replaces a warning by the
+/// next one and has no word that says that it is about to. So a reading from while it does can still be of both, where the
+/// kernel, or what carries its stores, pauses between two of them.
+fn settled(mut read: impl FnMut() -> Result<Words>) -> Result<Option<Words>> {
+    let mut last = read()?;
+    for _ in 1..READINGS {
+        // The state, which stays zero until everything else is there.
+        if last[0] == 0 {
+            return Ok(None);
+        }
+        let again = read()?;
+        if again == last {
+            break;
+        }
+        last = again;
+    }
+    Ok((last[0] != 0).then_some(last))
+}
+
 /// The header's two fields are read as one word; kernels, which know one of them each, write them apart.
 const HEADER_WORD: usize = offset_of!(HealthHeader, fault);
 
@@ -155,4 +185,36 @@ const _: () = {
 
 const fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is made of a record that is read so, one reading after the other, and how often it was read.
+    fn of(readings: &[Words]) -> (Option<Words>, usize) {
+        let mut count = 0;
+        let settled = settled(|| {
+            count += 1;
+            Ok(readings[(count - 1).min(readings.len() - 1)])
+        });
+        (settled.unwrap(), count)
+    }
+
+    #[test]
+    fn a_record_that_changes_while_it_is_read_is_read_again() {
+        let (none, old, new) = ([0; WORDS], [5; WORDS], [6; WORDS]);
+        // New fields under the old state.
+        let mut mixed = new;
+        mixed[0] = 5;
+        assert_eq!(of(&[none]), (None, 1));
+        assert_eq!(of(&[old]), (Some(old), 2));
+        assert_eq!(of(&[old, new]), (Some(new), 3));
+        assert_eq!(of(&[mixed, new]), (Some(new), 3));
+        assert_eq!(of(&[old, mixed, new]), (Some(new), 4));
+        // A reset came between.
+        assert_eq!(of(&[old, none]), (None, 2));
+        let ever: Vec<Words> = (1..100).map(|i| [i; WORDS]).collect();
+        assert_eq!(of(&ever), (Some([16; WORDS]), READINGS));
+    }
 }

@@ -64,9 +64,9 @@ impl<K: Kind> Arena<K> {
         self.count
     }
 
-    /// Bytes that are mapped.
+    /// Bytes that are mapped: none after a close.
     pub fn mapped(&self) -> usize {
-        self.mapping.range().bytes()
+        self.mapping.held()
     }
 
     /// The device that owns the memory.

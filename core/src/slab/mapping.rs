@@ -94,6 +94,11 @@ impl<K: Kind> Mapping<K> {
         self.memory.fill(offset, value, bytes)
     }
 
+    /// Bytes that are mapped now: none after a close.
+    pub(crate) fn held(&self) -> usize {
+        self.memory.held()
+    }
+
     /// Whether it can be used: not after a close, also one that failed.
     pub(crate) fn is_mapped(&self) -> bool {
         self.memory.is_mapped()

@@ -190,9 +190,14 @@ pub(crate) struct Imported {
 }
 
 impl Imported {
-    /// Bytes that are mapped.
+    /// Bytes that are mapped: none after a close.
     pub(crate) fn mapped(&self) -> usize {
-        self.memory.bytes()
+        self.memory.held()
+    }
+
+    /// Whether it can be used.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.memory.is_mapped()
     }
 
     /// Unmaps it. After a failure what is left stays, and a later call goes on there. Afterwards no kernel may use an

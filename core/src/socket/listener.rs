@@ -208,12 +208,12 @@ fn lock(folder: &Path, deadline: Instant) -> Result<OwnedFd, String> {
 }
 
 /// Removes the files that runs which were killed have left of short meetings and of telling their state. No run needs them:
-/// their names are used by one process only.
+/// their names are used by one process only. A file that cannot be looked at or removed, such as another user's in a folder
+/// for all, stays and keeps nobody.
 pub(crate) fn sweep(folder: &Path, deadline: Instant) -> Result<(), String> {
     let failed = |error: io::Error| format!("looking through {} failed: {error}", folder.display());
     let _lock = lock(folder, deadline)?;
-    for file in fs::read_dir(folder).map_err(failed)? {
-        let file = file.map_err(failed)?;
+    for file in fs::read_dir(folder).map_err(failed)?.flatten() {
         let path = file.path();
         let place = Place::File(path.clone());
         let name = file.file_name();
@@ -221,10 +221,14 @@ pub(crate) fn sweep(folder: &Path, deadline: Instant) -> Result<(), String> {
         if !ours || !file.file_type().is_ok_and(|kind| kind.is_socket()) {
             continue;
         }
-        let address = place.address()?;
+        let Ok(address) = place.address() else {
+            continue;
+        };
         let there = super::connect(&address);
-        if there.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            remove(&path)?;
+        if there.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+            && let Err(why) = remove(&path)
+        {
+            log::debug!("{why}");
         }
     }
     Ok(())
@@ -266,6 +270,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
 
 fn remove(path: &Path) -> Result<(), String> {
     let there = path.display();
-    log::info!("{there} was left by a run that was killed");
-    fs::remove_file(path).map_err(|error| format!("{there} could not be removed: {error}"))
+    fs::remove_file(path).map_err(|error| format!("{there} could not be removed: {error}"))?;
+    log::info!("{there} was left by a run that was killed, and was removed");
+    Ok(())
 }

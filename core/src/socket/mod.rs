@@ -2,6 +2,7 @@
 
 mod listener;
 mod peer;
+mod refusals;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -21,7 +22,8 @@ use rustix::net::{
 pub(crate) use listener::{Listener, Place, sweep};
 pub(crate) use peer::Peer;
 #[cfg(feature = "serde")]
-pub(crate) use peer::refuse_strangers;
+pub(crate) use peer::{refuse_foreign, refuse_strangers};
+pub(crate) use refusals::Refusals;
 
 /// Most descriptors in one message.
 pub(crate) const MAX_DESCRIPTORS: usize = 8;
@@ -101,6 +103,13 @@ pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
         Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Ends a connection for both sides. What the other end has sent is still there to be read; what it sends from now on is an
+/// error for it.
+pub(crate) fn end(connection: &OwnedFd) {
+    // Fails where it has ended already.
+    let _ = rustix::net::shutdown(connection, rustix::net::Shutdown::Both);
 }
 
 /// Sends one message, or tells with `false` that there is no room for it now.

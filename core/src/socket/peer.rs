@@ -38,6 +38,15 @@ pub(crate) fn refuse_strangers(socket: &OwnedFd) -> Result<(), String> {
     }
 }
 
+/// Refuses a process that listens at the other end and that this one would not answer, but to root, who asks everybody.
+#[cfg(feature = "serde")]
+pub(crate) fn refuse_foreign(socket: &OwnedFd) -> Result<(), String> {
+    match geteuid().is_root() {
+        true => Ok(()),
+        false => refuse_strangers(socket),
+    }
+}
+
 fn credentials(socket: &OwnedFd) -> Result<UnixCredentials, String> {
     getsockopt(socket, sockopt::PeerCredentials)
         .map_err(|error| format!("its user cannot be told: {error}"))

@@ -11,6 +11,12 @@ pub(crate) const NOBODY: u32 = 65_534;
 /// that nothing was done, past the test harness, which shows what a test prints only when it fails.
 #[track_caller]
 pub(crate) fn as_another_user<T: Send>(body: impl FnOnce() -> T + Send) -> Option<T> {
+    as_user(NOBODY, body)
+}
+
+/// [`as_another_user`] as the user with this number.
+#[track_caller]
+pub(crate) fn as_user<T: Send>(user: u32, body: impl FnOnce() -> T + Send) -> Option<T> {
     let rights = rustix::thread::capabilities(None).unwrap().effective;
     if !rights.contains(rustix::thread::CapabilitySet::SETUID) {
         let (place, why) = (Location::caller(), "nobody but root can act as one");
@@ -20,7 +26,7 @@ pub(crate) fn as_another_user<T: Send>(body: impl FnOnce() -> T + Send) -> Optio
         );
         return None;
     }
-    let user = rustix::process::Uid::from_raw(NOBODY);
+    let user = rustix::process::Uid::from_raw(user);
     std::thread::scope(|threads| {
         let thread = threads.spawn(|| {
             rustix::thread::set_thread_res_uid(user, user, user).unwrap();

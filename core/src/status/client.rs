@@ -35,8 +35,22 @@ pub fn processes(folder: &Path) -> io::Result<Vec<u32>> {
 ///
 /// # Errors
 ///
-/// In words: it does not answer, or not in this version's form.
+/// In words: it does not answer, or not in this version's form, or it is of a user who is neither this process's nor root,
+/// and may say what it likes.
 pub fn read(folder: &Path, process: u32) -> Result<Option<Document>, String> {
+    read_until(folder, process, Instant::now() + PATIENCE)
+}
+
+/// [`read`] that ends at `deadline`.
+///
+/// # Errors
+///
+/// Those of `read`.
+pub fn read_until(
+    folder: &Path,
+    process: u32,
+    deadline: Instant,
+) -> Result<Option<Document>, String> {
     let address = Place::of_status(folder, process).address()?;
     let socket = match socket::connect(&address) {
         Ok(socket) => socket,
@@ -46,11 +60,12 @@ pub fn read(folder: &Path, process: u32) -> Result<Option<Document>, String> {
         }
         Err(error) => return Err(format!("process {process}: {}", socket::explain(&error))),
     };
+    let of_whom = socket::refuse_foreign(&socket);
+    of_whom.map_err(|why| format!("process {process}: its socket is not asked: {why}"))?;
     // A forked child of it may still hold the socket.
     if Peer::of(&socket).is_ok_and(|peer| peer.has_ended()) {
         return Ok(None);
     }
-    let deadline = Instant::now() + PATIENCE;
     let mut text = Vec::new();
     loop {
         match socket::receive_message(&socket, MESSAGE) {
@@ -60,7 +75,7 @@ pub fn read(folder: &Path, process: u32) -> Result<Option<Document>, String> {
             }
             Received::End => break,
             Received::Nothing if Instant::now() >= deadline => {
-                return Err(format!("process {process}: no answer within {PATIENCE:?}"));
+                return Err(format!("process {process}: no answer in time"));
             }
             Received::Nothing => {
                 let mut one = [PollFd::new(&socket, PollFlags::IN)];

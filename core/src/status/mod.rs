@@ -5,7 +5,7 @@ mod client;
 mod document;
 mod server;
 
-pub use client::{processes, read};
+pub use client::{processes, read, read_until};
 pub use document::{Bytes, Channel, Document, Owner, Pool, Record, SCHEMA};
 pub use server::{StatusServer, serve};
 

@@ -20,13 +20,13 @@ use rustix::net::SocketAddrUnix;
 use super::wire::{Reader, Writer};
 use super::{BootstrapError, Group, PeerIndex, Rank};
 use crate::error::{Error, Result};
-use crate::socket::{self, Listener, Peer, Place, Untaken, random};
+use crate::socket::{self, Listener, Peer, Place, Refusals, Untaken, random};
 
 /// First word of every message: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"slabfds1");
 /// Longest message.
 const MAX_MESSAGE: usize = 64;
-/// Connections that have not said who they are.
+/// Connections that have not said who they are, and as many more that are taken at once.
 const MAX_GUESTS: usize = 64;
 /// Between two attempts at a socket whose queue is full.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -40,6 +40,7 @@ struct Door {
     record: Record,
     /// Connections that have not said anything.
     guests: Vec<OwnedFd>,
+    refusals: Refusals,
 }
 
 /// What the others are told of a door.
@@ -77,6 +78,7 @@ impl Door {
             listener,
             record,
             guests: Vec::new(),
+            refusals: Refusals::default(),
         })
     }
 }
@@ -187,7 +189,7 @@ fn send_to(
             Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
                 return failed(error);
             }
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+            Err(error) if !comes_again(&error) => {
                 return refuse(format!(
                     "{} cannot be reached: {error}; it has ended, or is not on one machine and of one user with this rank, or {}",
                     peer.rank(),
@@ -204,6 +206,12 @@ fn send_to(
             _ => thread::sleep(PAUSE),
         }
     }
+}
+
+/// Whether a later attempt may succeed: there are too many others now, and it was kept out or sent away among them.
+fn comes_again(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, WouldBlock};
+    matches!(error.kind(), WouldBlock | BrokenPipe | ConnectionReset)
 }
 
 /// Takes `count` descriptors of each peer. Nobody waits for the message of one that has ended, or that could not be
@@ -226,6 +234,10 @@ fn take_from_all(
         take_in(door)?;
         let mut guests = std::mem::take(&mut door.guests).into_iter();
         while let Some(guest) = guests.next() {
+            if door.guests.len() + guests.len() >= MAX_GUESTS {
+                // One too many: the longest without a word goes first, unless it has said something by now.
+                socket::end(&guest);
+            }
             match socket::receive_descriptors(&guest, MAX_MESSAGE, count) {
                 Ok(None) => door.guests.push(guest),
                 Ok(Some(came)) => {
@@ -233,10 +245,10 @@ fn take_from_all(
                         .and_then(|rank| peers.iter().position(|peer| peer.rank() == rank));
                     match place.map(|place| &mut theirs[place]) {
                         Some(free @ None) => *free = Some(came.descriptors),
-                        _ => log::warn!("a connection was refused: it is of no rank"),
+                        _ => door.refusals.tell("it is of no rank"),
                     }
                 }
-                Err(Untaken::Unexpected(why)) => log::warn!("a connection was refused: {why}"),
+                Err(Untaken::Unexpected(why)) => door.refusals.tell(why),
                 // It may have been a peer's message, for which nobody else is to be blamed.
                 Err(Untaken::Full) => {
                     door.guests.extend(guests);
@@ -274,18 +286,15 @@ fn take_from_all(
     }
 }
 
-/// Takes connections of this user.
+/// Takes connections of this user. Not all that ever come, but as many as can wait: those that are there are heard between.
 fn take_in(door: &mut Door) -> Result<()> {
-    while let Some(guest) = socket::accept(&door.listener.socket).or_else(failed)? {
+    for _ in 0..MAX_GUESTS {
+        let Some(guest) = socket::accept(&door.listener.socket).or_else(failed)? else {
+            break;
+        };
         match Peer::of(&guest) {
-            Ok(_) => {
-                if door.guests.len() == MAX_GUESTS {
-                    // The longest without a word goes first.
-                    door.guests.remove(0);
-                }
-                door.guests.push(guest);
-            }
-            Err(why) => log::warn!("a connection was refused: {why}"),
+            Ok(_) => door.guests.push(guest),
+            Err(why) => door.refusals.tell(why),
         }
     }
     Ok(())

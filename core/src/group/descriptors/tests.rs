@@ -179,3 +179,82 @@ fn a_door_in_a_folder_is_found_by_those_who_have_one() {
     let door = Door::open(None, soon).unwrap();
     drop(socket::connect(&door.record.address(Some(&folder)).unwrap()).unwrap());
 }
+
+/// A door with what is at it, and the rank that is to send.
+fn alone() -> (Door, Vec<PeerIndex>, SocketAddrUnix) {
+    let member = ThreadBootstrap::world(2).remove(0);
+    let group = Group::new(Arc::new(member), Rank(0), 2).unwrap();
+    let door = Door::open(None, Instant::now() + Duration::from_secs(10)).unwrap();
+    let there = door.record.address(None).unwrap();
+    (door, group.peers().collect(), there)
+}
+
+#[test]
+fn what_a_rank_has_sent_is_taken_however_many_others_have_come_since() {
+    let (mut door, peers, there) = alone();
+    send(door.record, &message(door.record.token), 3);
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        // What the kernel keeps at once is fewer.
+        silent.extend((0..MAX_GUESTS / 2).map(|_| socket::connect(&there).unwrap()));
+        take_in(&mut door).unwrap();
+    }
+    let me = Peer::of(&silent[0]).unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    let theirs = take_from_all(&peers, &[Some(&me)], &mut door, 3, until).unwrap();
+    assert_eq!(theirs[0].len(), 3);
+    assert_eq!(door.guests.len(), MAX_GUESTS);
+}
+
+#[test]
+fn whoever_comes_without_end_keeps_no_rank_out_and_no_deadline_off() {
+    for comes in [true, false] {
+        let (mut door, peers, there) = alone();
+        let record = door.record;
+        let stop = &std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| {
+                    let mut silent = std::collections::VecDeque::new();
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        silent.extend(socket::connect(&there));
+                        if silent.len() > 100 {
+                            silent.pop_front();
+                        }
+                    }
+                });
+            }
+            let (me, _there) = std::os::unix::net::UnixStream::pair().unwrap();
+            let me = Peer::of(&me.into()).unwrap();
+            let begin = Instant::now();
+            let until = begin + Duration::from_secs(if comes { 20 } else { 2 });
+            let rank = threads.spawn(move || {
+                thread::sleep(Duration::from_millis(200));
+                let mine = [pipe().1, pipe().1, pipe().1];
+                let to = peers_of(Rank(1));
+                comes.then(|| send_to(to[0], Rank(1), Some(record), None, &mine, until))
+            });
+            let theirs = take_from_all(&peers, &[Some(&me)], &mut door, 3, until);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(theirs.is_ok(), comes, "{theirs:?}");
+            assert!(begin.elapsed() < Duration::from_secs(19));
+            assert!(rank.join().unwrap().is_none_or(|sent| sent.is_ok()));
+        });
+    }
+}
+
+fn peers_of(me: Rank) -> Vec<PeerIndex> {
+    let member = ThreadBootstrap::world(2).remove(me.index());
+    let group = Group::new(Arc::new(member), me, 2).unwrap();
+    group.peers().collect()
+}
+
+#[test]
+fn those_who_wait_at_the_door_are_taken_in_some_at_a_time() {
+    let (mut door, _, there) = alone();
+    let full = (0..).map(|_| socket::connect(&there)).map_while(Result::ok);
+    let waiting: Vec<OwnedFd> = full.collect();
+    assert!(waiting.len() > MAX_GUESTS);
+    take_in(&mut door).unwrap();
+    assert_eq!(door.guests.len(), MAX_GUESTS);
+}

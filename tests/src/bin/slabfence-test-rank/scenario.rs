@@ -84,7 +84,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "exchange" => return exchange::run(part, &member),
         "replayed" => return replayed::run(part, &member),
         "stopped" => return stopped::run(part, &member),
-        "exits" => return exits::run(part, &member),
+        "exits" | "exits-asked" => return exits::run(part, &member),
         "cycles" => return cycles::run(part, &member, machine),
         "end-exit" | "end-static" | "end-return" => return ending::run(part, member),
         "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::connection::Connection;
 use super::frame::{ANY_ATTEMPT, Assembly, Frame, pieces};
-use crate::socket::{self, Listener, Received};
+use crate::socket::{self, Listener, Received, Refusals};
 use welcome::{Guest, MAX_GUESTS};
 
 /// How long results may take to leave after rank 0 has left.
@@ -46,6 +46,7 @@ pub(super) struct Hub {
     /// Why the hub has ended, if it did by itself.
     end: Arc<OnceLock<String>>,
     guests: Vec<Guest>,
+    refusals: Refusals,
     members: Vec<Member>,
     round: u64,
     /// The ranks that everybody has been told have left.
@@ -74,6 +75,7 @@ impl Hub {
             once,
             end,
             guests: Vec::new(),
+            refusals: Refusals::default(),
             members,
             round: 0,
             told: 0,

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::super::connection::Connection;
 use super::super::frame::{Frame, MAX_FRAME};
 use super::Hub;
-use crate::socket::{self, Peer, Received};
+use crate::socket::{self, Peer, Received, Refusals};
 
 /// How long a connection may take to say who it is.
 const HELLO_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,9 +30,11 @@ impl Hub {
     ///
     /// When this process cannot take the ranks that are still to come.
     pub(super) fn welcome(&mut self) -> Result<(), String> {
-        while let Some(listener) = &self.listener
-            && self.guests.len() < MAX_GUESTS
-        {
+        // Those that are refused count too: whoever keeps coming must not keep the hub here.
+        for _ in self.guests.len()..MAX_GUESTS {
+            let Some(listener) = &self.listener else {
+                break;
+            };
             match socket::accept(&listener.socket) {
                 Ok(Some(socket)) => match Peer::of(&socket) {
                     Ok(peer) => self.guests.push(Guest {
@@ -40,7 +42,7 @@ impl Hub {
                         peer,
                         until: Instant::now() + HELLO_PATIENCE,
                     }),
-                    Err(why) => refuse(&socket, why),
+                    Err(why) => refuse(&mut self.refusals, &socket, why),
                 },
                 Ok(None) => break,
                 Err(error) => {
@@ -61,9 +63,17 @@ impl Hub {
         for guest in std::mem::take(&mut self.guests) {
             match socket::receive_message(&guest.socket, MAX_FRAME) {
                 Received::Nothing if now < guest.until => self.guests.push(guest),
-                Received::Nothing => refuse(&guest.socket, "it said nothing".to_owned()),
+                Received::Nothing => refuse(
+                    &mut self.refusals,
+                    &guest.socket,
+                    "it said nothing".to_owned(),
+                ),
                 Received::End => {}
-                Received::TooLong => refuse(&guest.socket, "that is no greeting".to_owned()),
+                Received::TooLong => refuse(
+                    &mut self.refusals,
+                    &guest.socket,
+                    "that is no greeting".to_owned(),
+                ),
                 Received::Message(message) => match self.admit(&message) {
                     Ok(rank) => {
                         let member = &mut self.members[rank];
@@ -74,7 +84,7 @@ impl Hub {
                         member.has_come = true;
                         member.say(&Frame::Welcome, self.token);
                     }
-                    Err(why) => refuse(&guest.socket, why),
+                    Err(why) => refuse(&mut self.refusals, &guest.socket, why),
                 },
             }
         }
@@ -116,8 +126,8 @@ impl Hub {
 }
 
 /// Sends a connection away, with the reason if it can still hear it.
-fn refuse(guest: &OwnedFd, why: String) {
-    log::warn!("a connection was refused: {why}");
+fn refuse(refusals: &mut Refusals, guest: &OwnedFd, why: String) {
+    refusals.tell(&why);
     // Whoever has gone need not know.
     let _ = socket::send_message(guest, &Frame::Refused { why }.encode(0));
 }
