@@ -1,28 +1,50 @@
 //! The pools of this process, for whoever asks after all of them.
 
+#[cfg(feature = "serde")]
+use std::sync::TryLockError;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[cfg(feature = "serde")]
-use std::{sync::Once, time::Instant};
+use std::{
+    sync::Once,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::shared::Shared;
 #[cfg(feature = "serde")]
 use super::status::{self, LIMIT, PoolStatus};
 #[cfg(feature = "serde")]
-use crate::driver::{exit, fork};
+use crate::driver::{deferred::Hold, exit, fork};
 #[cfg(feature = "serde")]
 use crate::error::{Error, Result};
 
 static POOLS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// Whether the process exits, and the driver may take away what a look at a pool reads. Held while all pools are looked at.
+/// Whether the process exits, and the driver may take away what a look at a pool reads.
 #[cfg(feature = "serde")]
-static ENDED: Mutex<bool> = Mutex::new(false);
+static ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Held while all pools are looked at.
+#[cfg(feature = "serde")]
+static LOOKING: Mutex<()> = Mutex::new(());
+
+/// How long an exit waits for a look: that may stand in a driver call, or in a logger that waits for the thread that exits.
+#[cfg(feature = "serde")]
+const EXIT: Duration = LIMIT.saturating_mul(4);
 
 #[cfg(feature = "serde")]
 extern "C" fn end() {
+    ENDED.store(true, Ordering::SeqCst);
     // A forked child lacks the thread that may hold the lock.
-    if !fork::forked() {
-        *ENDED.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    if fork::forked() {
+        return;
+    }
+    let begin = Instant::now();
+    while let Err(TryLockError::WouldBlock) = LOOKING.try_lock()
+        && begin.elapsed() < EXIT
+    {
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -44,9 +66,10 @@ pub(super) fn add(pool: &Arc<Shared>) {
 #[cfg(feature = "serde")]
 pub(crate) fn statuses() -> Result<Vec<Result<PoolStatus>>> {
     fork::refuse()?;
-    // Longer than the pools, of which the last use may be this one.
-    let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-    if *ended {
+    // No foreign destructor runs under the lock, which is held longer than the pools, of which the last use may be this one.
+    let _hold = Hold::new();
+    let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if ENDED.load(Ordering::SeqCst) {
         return Err(Error::Refused {
             operation: "Pool::status",
             why: "the process is exiting".to_owned(),

@@ -5,7 +5,7 @@ use crate::{clock::Clock, registry::Stamp};
 /// Unordered readers of a word that are remembered. Later ones take the place of the oldest.
 const READERS: usize = 256;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 enum Readers {
     #[default]
     None,
@@ -91,6 +91,12 @@ impl Cell {
             initialised,
             readers: Readers::None,
         }
+    }
+
+    /// Whether every access to it meets with what it would meet with there.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        (self.write, self.initialised) == (other.write, other.initialised)
+            && self.readers == other.readers
     }
 
     /// Gives whether a reader was forgotten.

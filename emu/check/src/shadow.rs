@@ -202,7 +202,8 @@ impl Shadow {
                 quad => {
                     let cells = quad.cells(at % QUAD, part);
                     cells.iter_mut().for_each(|cell| cell.write(by, met));
-                    if part == QUAD {
+                    // What the write does not stand for may lie under some of them alone.
+                    if part == QUAD && cells[1..].iter().all(|cell| cell.is_as(&cells[0])) {
                         let whole = cells[0].clone();
                         *quad = Quad::Whole(whole);
                     }

@@ -35,3 +35,21 @@ fn a_thread_s_narrower_or_weaker_access_is_not_hidden_by_its_later_one() {
     let halves = of(&["ld.relaxed.sys.global.u64 %d5, [%d1];", load, tell]);
     finds(Rule::MixedSize, &halves, &of(&[WAIT_RELAXED, store]));
 }
+
+#[test]
+fn a_weaker_store_is_remembered_under_the_part_of_a_vector_that_it_lay_under() {
+    let tell = "st.relaxed.sys.global.u64 [%d2], 1;";
+    let vector = "st.relaxed.sys.global.v2.u64 [%d1], {%d2, %d2};";
+    for under in [0, 8] {
+        let weak = format!("st.global.u64 [%d1+{under}], 7;");
+        let first = of(&[&weak, vector, tell]);
+        for at in [0, 8] {
+            let load = format!("ld.relaxed.sys.global.u64 %d5, [%d1+{at}];");
+            let second = of(&[WAIT_RELAXED, &load]);
+            match at == under {
+                true => finds(Rule::Race, &first, &second),
+                false => clean(&first, &second),
+            }
+        }
+    }
+}
