@@ -97,6 +97,17 @@ pub struct Ending {
     pub errors: String,
 }
 
+impl Ending {
+    /// Of a rank that did all, and left nothing.
+    pub fn right() -> Self {
+        Self {
+            code: Some(0),
+            out: vec!["done".to_owned(), "nothing left".to_owned()],
+            errors: String::new(),
+        }
+    }
+}
+
 impl Ranks {
     /// Starts `program SCENARIO FOLDER RANK WORLD` for each of `ranks`.
     ///

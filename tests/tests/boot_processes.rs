@@ -9,11 +9,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
 fn boots(scenario: &str) {
     let folder = Folder::new();
     let ranks = Ranks::start(PROGRAM, scenario, folder.path(), &[0, 1, 2, 3], 4);
-    let right = Ending {
-        code: Some(0),
-        out: vec!["done".to_owned(), "nothing left".to_owned()],
-        errors: String::new(),
-    };
+    let right = Ending::right();
     // All at once: the first that is wrong may only tell that another has ended.
     assert_eq!(ranks.finish(), vec![right; 4]);
     assert_eq!(folder.files(), 0);

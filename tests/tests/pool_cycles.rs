@@ -107,11 +107,7 @@ fn a_thousand_set_ups_and_closes_between_processes_leave_them_as_they_were() {
     let (ranks, variables) = ([0, 1], [KEEPS_NOTHING]);
     let ranks = Ranks::start_in(&variables, PROGRAM, &scenario, folder.path(), &ranks, 2);
     for ending in ranks.finish() {
-        let right = Ending {
-            code: Some(0),
-            out: vec!["done".to_owned(), "nothing left".to_owned()],
-            errors: String::new(),
-        };
+        let right = Ending::right();
         assert_eq!(ending, right);
     }
     assert_eq!(folder.files(), 0);

@@ -18,11 +18,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
 /// Checks that every rank ended well, and left nothing.
 fn right(endings: &[Ending]) {
     for (rank, ending) in endings.iter().enumerate() {
-        let right = Ending {
-            code: Some(0),
-            out: vec!["done".to_owned(), "nothing left".to_owned()],
-            errors: String::new(),
-        };
+        let right = Ending::right();
         assert_eq!(*ending, right, "rank {rank}");
     }
 }

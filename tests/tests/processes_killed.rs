@@ -182,11 +182,7 @@ fn a_socket_that_only_a_forked_child_of_a_killed_hub_holds_is_replaced() {
     first.kill(0);
     let second = Ranks::start(PROGRAM, "push", folder.path(), &[0, 1], 2).finish();
     for ending in second {
-        let right = Ending {
-            code: Some(0),
-            out: vec!["done".to_owned(), "nothing left".to_owned()],
-            errors: String::new(),
-        };
+        let right = Ending::right();
         assert_eq!(ending, right);
     }
     assert_eq!(folder.files(), 0);

@@ -88,8 +88,10 @@ impl fmt::Display for Report {
             }
             writeln!(
                 f,
-                "times       µs, slowest rank; graph: one of {} operations, {} replays back to back; alone: the same, each replay from rest, of the rank that began last; blocking: call to end, one at a time",
-                self.operations_in_graph, self.replays
+                "times       µs, slowest rank; graph: one of {} operations, {} replays{}; alone: the same, each replay from rest, of the rank that began last; blocking: call to end, one at a time",
+                self.operations_in_graph,
+                self.replays,
+                if self.shared { "" } else { " back to back" }
             )?;
         }
         writeln!(

@@ -205,6 +205,18 @@ fn memory_that_does_not_fit_is_refused_with_its_line() {
         "line 24: invalid value: integer `256`, expected u8",
     );
     refused(
+        "memory-8",
+        "u8 = 200",
+        "f32 = 1e300",
+        "line 24: 1e300 does not fit f32",
+    );
+    refused(
+        "memory-9",
+        "contents = { words = [65732, 1071644672, 4294967295, 6] }",
+        "contents = { ascending = 4294967293 }",
+        "line 27: words from 4294967293 on in 16 bytes do not fit 32 bits",
+    );
+    refused(
         "memory-7",
         "fill = {",
         "replay = \"g\"\nfill = {",

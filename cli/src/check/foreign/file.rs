@@ -1,6 +1,7 @@
 //! The form of a scenario file.
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 /// A whole file.
@@ -170,10 +171,20 @@ pub enum Argument {
     S32(i32),
     U64(u64),
     S64(i64),
-    F32(f32),
+    F32(#[serde(deserialize_with = "single")] f32),
     F64(f64),
     /// A struct: its fields, each at a multiple of its size.
     Block(Vec<Spanned<Argument>>),
+}
+
+/// A number that stays finite as an f32, or is none in the file either.
+fn single<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+    let wide = f64::deserialize(from)?;
+    let narrow = wide as f32;
+    match narrow.is_infinite() && wide.is_finite() {
+        true => Err(D::Error::custom(format!("{wide:e} does not fit f32"))),
+        false => Ok(narrow),
+    }
 }
 
 /// An address inside a buffer.

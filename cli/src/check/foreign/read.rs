@@ -259,7 +259,12 @@ impl Reader<'_> {
             Contents::Fill(byte) => vec![*byte; size as usize],
             Contents::Words(list) => words(&mut list.iter().copied()),
             Contents::Ascending(first) => {
-                words(&mut (0..(size / 4) as u32).map(|i| first.wrapping_add(i)))
+                let end = u64::from(*first) + size / 4;
+                if end > 1 << 32 {
+                    let words = format!("words from {first} on in {size} bytes do not fit 32 bits");
+                    return Err(self.wrong(contents, words));
+                }
+                words(&mut (u64::from(*first)..end).map(|word| word as u32))
             }
             Contents::Addresses(_) => {
                 return Err(self.wrong(

@@ -15,13 +15,12 @@ fn regions() -> Vec<Region> {
     vec![filled(A, 256, 0, "data"), filled(FLAG, 256, 0, "flags")]
 }
 
-/// Runs a body on each of two devices.
-fn pair(first: &str, second: &str, seed: u64) -> Outcome {
+/// Runs each of these bodies on a device of its own.
+fn apart(bodies: &[&str], seed: u64) -> Outcome {
     let head = format!("mov.u64 %d1, {A}; mov.u64 %d2, {FLAG};\n");
-    let streams: Vec<_> = [first, second]
-        .iter()
-        .zip(0..)
-        .map(|(body, device)| {
+    let streams: Vec<_> = (0..)
+        .zip(bodies)
+        .map(|(device, body)| {
             let kernel = kernel(0, &format!("{head}{body} ret;"));
             Stream::grids(device, [launch(&kernel, 1, 32, &[])])
         })
@@ -37,6 +36,10 @@ fn pair(first: &str, second: &str, seed: u64) -> Outcome {
         &streams,
         Schedule::of(seed),
     )
+}
+
+fn pair(first: &str, second: &str, seed: u64) -> Outcome {
+    apart(&[first, second], seed)
 }
 
 /// Lane 0 alone goes on.
@@ -178,33 +181,10 @@ fn a_relaxed_store_of_another_thread_breaks_a_release_sequence() {
         STORE st.relaxed.sys.global.u64 [%d2+64], 1;";
     let wait = "V: ld.relaxed.sys.global.u64 %d3, [%d2+64]; setp.eq.u64 %p2, %d3, 0; @%p2 bra V;
         ld.acquire.sys.global.u64 %d3, [%d2];";
-    let first = of(&[DATA, "st.release.sys.global.u64 [%d2], 1;"]);
+    let first = of(&[ONE, DATA, "st.release.sys.global.u64 [%d2], 1;"]);
     let rules = |store: &str, seed| {
-        let head = format!("{ONE} mov.u64 %d1, {A}; mov.u64 %d2, {FLAG};");
-        let bodies = [
-            first.clone(),
-            third.replace("STORE", store),
-            of(&[wait, USE]),
-        ];
-        let streams: Vec<_> = (0..)
-            .zip(&bodies)
-            .map(|(device, body)| {
-                let kernel = kernel(0, &format!("{head} {body} ret;"));
-                Stream::grids(device, [launch(&kernel, 1, 32, &[])])
-            })
-            .collect();
-        let options = Options {
-            native_atomics: true,
-            ..Options::default()
-        };
-        let checker = checker(options, &regions());
-        run(
-            &mut memory(&regions()),
-            checker,
-            &streams,
-            Schedule::of(seed),
-        )
-        .rules()
+        let second = of(&[ONE, &third.replace("STORE", store)]);
+        apart(&[&first, &second, &of(&[ONE, wait, USE])], seed).rules()
     };
     for seed in SEEDS {
         assert_eq!(
