@@ -11,8 +11,9 @@ use safetensors::tensor::TensorView;
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one; `name` is the test's own.
+    /// A new one; `name` is the test's own, also where these tests run twice at a time.
     pub fn new(name: &str) -> Self {
+        let name = format!("{name}-{}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the test");

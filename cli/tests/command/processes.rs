@@ -67,7 +67,14 @@ impl Endless {
     }
 
     fn start(&self) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_slabfence"))
+        // The signals that end it would else stay ignored where these tests run in the background or under `nohup`.
+        self.start_with("--default-signal=HUP,INT,TERM")
+    }
+
+    /// Starts it with signals as this option of `env` says.
+    fn start_with(&self, signals: &str) -> Child {
+        Command::new("env")
+            .args([signals, env!("CARGO_BIN_EXE_slabfence")])
             .args(["decode", "--driver", "emulated", "--replays", "10000000"])
             .args(["--dump-graph", &self.graph.path("graph.txt")])
             .env("TMPDIR", self.ranks.path(""))
@@ -254,6 +261,23 @@ fn a_signal_before_the_ranks_have_met_leaves_no_folder() {
             (!all.iter().any(|&process| is_alive(process))).then_some(())
         });
     }
+}
+
+#[test]
+fn a_signal_that_the_caller_has_ignored_ends_no_run() {
+    let endless = Endless::new("ignored");
+    let mut run = endless.start_with("--ignore-signal=HUP,INT");
+    let all = processes_of(&run);
+    for signal in [Signal::HUP, Signal::INT] {
+        for &process in [Pid::from_child(&run)].iter().chain(&all) {
+            kill_process(process, signal).unwrap();
+        }
+    }
+    endless.replays();
+    assert!(all.iter().all(|&process| is_alive(process)));
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    let ended = until("ended", || run.try_wait().unwrap());
+    assert_eq!(ended.signal(), Some(Signal::TERM.as_raw()));
 }
 
 #[test]
