@@ -229,33 +229,43 @@ SF_INLINE bool entered(const Operation& op, u64 line, u64& seen, u32& tag) {
 }
 
 // Control warp, CTA 0: waits until every peer has entered this epoch, and compares operation tags. The warp stays
-// together, so that it can leave at the first tag that differs, whoever else has yet to come.
-SF_INLINE Fault meet(const Header& h, const Operation& op) {
-    const u32 source = lane();
-    const u32 tag = static_cast<u32>(h.tag);
-    bool waits = source < h.world && source != h.rank;
-    bool differs = false;
-    const u64 line = entry_line(h, op, source);
-    Wait wait = {{0, source, op.epoch, 0, 0}, 0, false};
-    Fault& fault = wait.fault;
-    #pragma unroll 1
-    for (u32 polls = 1;; ++polls) {
+// together, so that it can leave at the first tag that differs, whoever else has yet to come. Each lane polls a line.
+struct Meeting {
+    u64 line;
+    u32 tag;
+    bool waits;
+    bool differs;
+    Wait wait;
+
+    __device__ __forceinline__ Meeting(const Header& h, const Operation& op, bool meets)
+        : line(entry_line(h, op, lane())), tag(static_cast<u32>(h.tag)),
+          waits(meets && lane() < h.world && lane() != h.rank), differs(false),
+          wait{{0, lane(), op.epoch, 0, 0}, 0, false} {}
+
+    __device__ __forceinline__ void poll(const Operation& op) {
         u32 their_tag;
-        if (waits && entered(op, line, fault.seen, their_tag)) {
-            waits = false;
-            if (their_tag != tag) {
-                differs = true;
-                fault.cause = Cause::TagMismatch;
-                fault.expected = tag;
-                fault.seen = their_tag;
-            }
+        if (!waits || !entered(op, line, wait.fault.seen, their_tag)) return;
+        waits = false;
+        differs = their_tag != tag;
+        if (differs) {
+            wait.fault.cause = Cause::TagMismatch;
+            wait.fault.expected = tag;
+            wait.fault.seen = their_tag;
         }
-        if (!any_lane(waits) || any_lane(differs)) break;
-        if (polls % POLLS_PER_LOOK != 0) continue;
-        if (any_lane(waits && given_up(h, op, 0, Cause::EntryTimeout, wait))) break;
     }
-    return fault;
-}
+
+    // True: some have yet to come, and nothing is wrong so far.
+    __device__ __forceinline__ bool goes_on() const { return any_lane(waits) && !any_lane(differs); }
+
+    __device__ __forceinline__ void finish(const Header& h, const Operation& op) {
+        #pragma unroll 1
+        for (u32 polls = 1; goes_on(); ++polls) {
+            poll(op);
+            if (polls % POLLS_PER_LOOK != 0) continue;
+            if (any_lane(waits && given_up(h, op, 0, Cause::EntryTimeout, wait))) break;
+        }
+    }
+};
 
 // One thread of the control warp, behind a barrier that every warp's epoch read has passed: the last CTA to arrive
 // advances the epoch. Arrives on every path, poisoned ones too, since the next operation needs a whole ticket.
@@ -297,11 +307,20 @@ SF_INLINE bool poisoned(const Header& h) {
 SF_INLINE void control(const Header& h, Operation op) {
     // Behind the barrier the poison that another warp saw is seen here too.
     if (op.cause == CAUSE_ELSEWHERE) op.cause = poisoned(h) ? Cause::Skipped : Cause::Overlap;
+    // The first poll comes before the arrival, which waits for memory: the workers' flags are on their way by then
+    // (docs/performance.md, *What safety costs*).
+    const bool meets = op.cause == 0 && blockIdx.x == 0;
+    Meeting meeting(h, op, meets);
+    meeting.poll(op);
+    const bool differs = any_lane(meeting.differs);
     const u32 overlap = lane() == 0 ? arrive(h, op) : 0;
-    // At once: when calls overlap, an entry line that `meet` would wait for may have been overwritten.
-    if (op.cause == 0 && any_lane(overlap != 0)) op.cause = Cause::Overlap;
+    // At once: when calls overlap, an entry line that has yet to be seen may have been overwritten.
+    if (op.cause == 0 && !differs && any_lane(overlap != 0)) op.cause = Cause::Overlap;
     Fault fault = {op.cause, h.rank, op.epoch, 0, 0};
-    if (op.cause == 0 && blockIdx.x == 0) fault = meet(h, op);
+    if (op.cause == 0 && meets) {
+        meeting.finish(h, op);
+        fault = meeting.wait.fault;
+    }
     // A cause that the whole warp found is reported once.
     if (fault.cause != 0 && (op.cause == 0 || lane() == 0)) report(h, op, 0, fault);
 }

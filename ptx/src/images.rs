@@ -4,7 +4,7 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
-pub(crate) const DIGEST: &str = "f4e80ab275a52ccc8c5fcc407cdfe8003050dd406816687797fb9a56b3720ded";
+pub(crate) const DIGEST: &str = "df16c752023dcdbc5c7e79b51a8c8ec0719c9a5a593278013033fefd1b7c6a47";
 
 pub(crate) const IMAGES: &[Image] = &[
     Image {

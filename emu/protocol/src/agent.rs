@@ -30,13 +30,26 @@ impl Model<'_> {
         // first report, there is none.
         let alone =
             !self.scenario.faults_expected() || self.scenario.caller == Caller::BreaksInTheEnd;
+        let unseen = self.unseen(agent, at, step);
         let own = match step {
             Step::ReadPoison => alone,
             Step::ReadEpoch => alone || self.scenario.grain == Grain::Access,
             Step::ReadStarted | Step::ReadRetired | Step::Barrier | Step::Retire => true,
-            Step::Arrive | Step::ZeroTicket | Step::CountStarted | Step::Advance => true,
+            Step::Arrive => unseen.is_empty(),
+            Step::ZeroTicket | Step::CountStarted | Step::Advance => true,
             _ => false,
         };
+        for peer in unseen {
+            if let Some(state) = self.look_early(s, call, at, agent, peer) {
+                let action = Action::Warp(at, Way::Met(peer));
+                let broken = None;
+                out.push(Successor {
+                    action,
+                    state,
+                    broken,
+                });
+            }
+        }
         match step {
             Step::Meet | Step::Await { .. } | Step::AwaitPacket { .. } => {
                 self.wait(s, call, at, agent, step, stuck, out);
@@ -354,7 +367,9 @@ impl Model<'_> {
                 Step::ZeroTicket | Step::CountStarted | Step::Advance => {
                     !agent.last && self.rules.epoch == EpochRule::LastArrival
                 }
-                Step::Meet | Step::Signal { .. } | Step::Stage { .. } => agent.stopped,
+                // All may have entered before this CTA arrived.
+                Step::Meet => agent.stopped || self.open(*agent, at).is_empty(),
+                Step::Signal { .. } | Step::Stage { .. } => agent.stopped,
                 Step::Await { .. } | Step::AwaitPacket { .. } | Step::Read { .. } => agent.stopped,
                 Step::Conclude => {
                     let silent = agent.cause == Cause::Skipped.bit() && !self.rules.skipped_report;

@@ -157,6 +157,8 @@ pub struct Rules {
     pub entry: EntryLine,
     /// When entry lines are polled.
     pub meeting: Meeting,
+    /// Each entry line is looked at before the CTA arrives too, and not again if it has come by then.
+    pub early_look: bool,
     /// When a flag lets its reader go.
     pub flag: FlagMatch,
     /// Where the flag stands among the rows.
@@ -206,6 +208,7 @@ impl Default for Rules {
             two_entry_slots: true,
             entry: EntryLine::Checked,
             meeting: Meeting::Beside,
+            early_look: true,
             flag: FlagMatch::Equal,
             flag_order: FlagOrder::Ordered,
             flag_each_cta: true,

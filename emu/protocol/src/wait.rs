@@ -8,6 +8,54 @@ use crate::state::{Agent, Cause, Issuer, State};
 use crate::step::{Action, Model, Successor, Way};
 
 impl Model<'_> {
+    /// Entry lines that this warp has yet to see, if it looks at them before it arrives.
+    pub fn unseen(&self, agent: Agent, at: Issuer, step: Step) -> Vec<u8> {
+        let looks = self.rules.early_look
+            && self.rules.meeting != Meeting::BehindData
+            && self.rules.entry != EntryLine::Unread;
+        if step != Step::Arrive || at.cta != 0 || agent.stopped || !looks {
+            return Vec::new();
+        }
+        self.open(agent, at)
+    }
+
+    /// Peers of whose entry into this operation the warp does not know.
+    pub fn open(&self, agent: Agent, at: Issuer) -> Vec<u8> {
+        let all = (0..self.scenario.world as u8).filter(|&peer| peer != at.rank);
+        all.filter(|peer| agent.seen & 1 << peer == 0).collect()
+    }
+
+    /// The look at one entry line before the arrival, where it finds that the peer has entered. One that finds nothing
+    /// changes nothing.
+    pub fn look_early(
+        &self,
+        s: &State,
+        call: Call,
+        at: Issuer,
+        agent: Agent,
+        peer: u8,
+    ) -> Option<State> {
+        let differs = self.entered(s, call, at, agent, peer)?;
+        let mut state = s.clone();
+        let here = Self::agent(&mut state, at);
+        here.seen |= 1 << peer;
+        if differs {
+            found(here, Cause::TagMismatch);
+        }
+        Some(state)
+    }
+
+    /// Whether the peer's entry line counts, and if so, whether its tag differs.
+    fn entered(&self, s: &State, call: Call, at: Issuer, agent: Agent, peer: u8) -> Option<bool> {
+        let rank = &s.ranks[usize::from(at.rank)];
+        let line = rank.entry[usize::from(self.entry_slot(agent.epoch))][usize::from(peer)];
+        let second = self.rules.entry == EntryLine::FirstWord || line.check == agent.epoch;
+        let counts = line.epoch == agent.epoch && second;
+        counts.then(|| {
+            line.tag != self.operation(call).tag && self.rules.entry != EntryLine::NoTag
+        })
+    }
+
     /// Waits: what they wait for, poison, and giving up.
     #[allow(
         clippy::too_many_arguments,
@@ -34,20 +82,13 @@ impl Model<'_> {
         };
         match step {
             Step::Meet => {
-                let all = (0..self.scenario.world as u8).filter(|&peer| peer != at.rank);
-                let open: Vec<u8> = all.filter(|peer| agent.seen & 1 << peer == 0).collect();
+                let open = self.open(agent, at);
                 for &peer in &open {
-                    let line =
-                        rank.entry[usize::from(self.entry_slot(agent.epoch))][usize::from(peer)];
-                    let second =
-                        self.rules.entry == EntryLine::FirstWord || line.check == agent.epoch;
-                    if line.epoch != agent.epoch || !second {
+                    let Some(differs) = self.entered(s, call, at, agent, peer) else {
                         continue;
-                    }
+                    };
                     ready |= open.len() == 1;
                     let mut state = s.clone();
-                    let differs = line.tag != self.operation(call).tag
-                        && self.rules.entry != EntryLine::NoTag;
                     let here = Self::agent(&mut state, at);
                     here.seen |= 1 << peer;
                     if differs {

@@ -169,7 +169,7 @@ fn two_equal_eager_calls_in_swapped_order_are_not_told() {
     let found = explore(&swapped, &Rules::default(), LIMIT);
     assert_eq!(
         found.found(),
-        Some((Kind::Silent, 39)),
+        Some((Kind::Silent, 35)),
         "{:?}",
         found.failure
     );

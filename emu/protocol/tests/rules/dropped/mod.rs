@@ -9,7 +9,15 @@ use slabfence_emu_protocol::{Caller, Kind, Operation, Rules, Scenario};
 
 use crate::Case;
 
-pub const ALL: fn() -> Rules = Rules::default;
+/// All rules, but that entry lines are polled behind the arrival alone. An early look only adds runs (one that finds nothing
+/// changes nothing), so what fails without it fails with it; and there are far fewer states.
+#[allow(non_snake_case, reason = "it stands where a constant would")]
+pub fn ALL() -> Rules {
+    Rules {
+        early_look: false,
+        ..Rules::default()
+    }
+}
 
 pub fn case(
     name: &'static str,
