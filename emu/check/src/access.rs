@@ -116,7 +116,7 @@ impl Scene<'_> {
         let mut hint = usize::MAX;
         for lane in lanes_of(self.lanes_apart()) {
             let address = self.access.addresses[lane];
-            let Some(index) = map.find(address, hint) else {
+            let Some(index) = map.locate(address, hint) else {
                 self.nowhere(lane, address, map);
                 continue;
             };
