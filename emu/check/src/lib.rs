@@ -22,6 +22,7 @@ mod map;
 mod operation;
 mod options;
 mod protocol;
+mod readers;
 mod region;
 mod registry;
 mod rule;

@@ -137,6 +137,28 @@ impl Stamp {
         Self { lane: ALL, ..self }
     }
 
+    /// The same of one lane of the warp.
+    pub(crate) fn of_lane(self, lane: u8) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// Its lanes, as a mask.
+    #[inline]
+    pub(crate) fn lanes(self) -> u32 {
+        match self.lane {
+            ALL => u32::MAX,
+            lane => 1 << lane,
+        }
+    }
+
+    /// The same of the first lane that another access of the warp is not of, where all made it.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        match self.lane {
+            ALL if (other.slot, other.lane) == (self.slot, 0) => self.of_lane(1),
+            _ => self,
+        }
+    }
+
     #[inline]
     pub(crate) fn is_none(self) -> bool {
         self.slot == NOBODY

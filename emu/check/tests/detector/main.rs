@@ -16,3 +16,4 @@ mod sizes;
 mod strength;
 mod strict;
 mod support;
+mod together;
