@@ -4,6 +4,7 @@ use crate::{
     clock::{ALL, Clock},
     readers::{Reader, Readers},
     registry::Stamp,
+    sweep::Marks,
 };
 
 #[derive(Clone, Debug)]
@@ -118,6 +119,12 @@ impl Cell {
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         (self.write, self.initialised) == (other.write, other.initialised)
             && self.readers == other.readers
+    }
+
+    /// Marks whom it remembers.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        marks.stamp(self.write);
+        self.readers.mark(marks);
     }
 
     /// Gives whether a reader was forgotten.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Region, shadow::Shadow};
+use crate::{Region, shadow::Shadow, sweep::Marks};
 
 /// A region and its shadow. Offsets in the shadow count from the multiple of 16 at or below the base, so that aligned
 /// words are aligned there.
@@ -122,6 +122,13 @@ impl Map {
         }
         self.tracts.splice(first..first + inside.len(), rest);
         inside
+    }
+
+    /// Marks whom its memory remembers.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        self.tracts
+            .iter()
+            .for_each(|tract| tract.shadow.mark(marks));
     }
 
     /// The index of the region that holds an address; `hint` is where to look first.

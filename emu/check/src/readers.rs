@@ -3,6 +3,7 @@
 use crate::{
     cell::{Met, Visitor},
     registry::Stamp,
+    sweep::Marks,
 };
 
 /// Unordered readers of a word that are remembered: lanes that read by one execution of an instruction are one. Later
@@ -171,6 +172,11 @@ impl Readers {
             keep(Reader::of(last));
         }
         stay
+    }
+
+    /// Marks all of them as remembered.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        self.all(|reader| marks.stamp(reader.stamp));
     }
 
     fn push(&mut self, stamp: Stamp) {

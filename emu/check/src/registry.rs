@@ -8,6 +8,7 @@ use crate::{
     Op, Party, Region, Thread,
     clock::{ALL, Lane},
     findings::Where,
+    sweep::Room,
 };
 
 /// No slot: nobody accessed yet.
@@ -222,19 +223,28 @@ pub(crate) enum Synchronised {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     /// Occupant and instruction of each site.
-    sites: Vec<(u32, u32)>,
+    pub(crate) sites: Vec<(u32, u32)>,
     pub(crate) occupants: Vec<Occupant>,
+    pub(crate) room: Room,
 }
 
 impl Registry {
     /// Enters an occupant.
     pub(crate) fn occupant(&mut self, occupant: Occupant) -> u32 {
+        if let Some(free) = self.room.occupant() {
+            self.occupants[free as usize] = occupant;
+            return free;
+        }
         self.occupants.push(occupant);
         (self.occupants.len() - 1) as u32
     }
 
     /// Enters an instruction of an occupant.
     pub(crate) fn site(&mut self, occupant: u32, pc: u32) -> u32 {
+        if let Some(free) = self.room.site() {
+            self.sites[free as usize] = (occupant, pc);
+            return free;
+        }
         self.sites.push((occupant, pc));
         (self.sites.len() - 1) as u32
     }

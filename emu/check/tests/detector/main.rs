@@ -3,6 +3,7 @@
 mod atomics;
 mod documentation;
 mod lanes;
+mod length;
 mod limits;
 mod memory;
 mod mutants;

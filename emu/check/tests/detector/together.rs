@@ -8,6 +8,12 @@ use slabfence_emu_check::{Region, RegionKind, Rule};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 const COUNTER: u64 = A + 0x1000;
+/// A load and a store.
+const ORDINARY: (&str, &str) = ("ld.global.u32 %r5, [%d1];", "st.global.u32 [%d1], 7;");
+const EPOCH: (&str, &str) = (
+    "ld.relaxed.gpu.global.u64 %d5, [%d1];",
+    "st.relaxed.gpu.global.u64 [%d1], 7;",
+);
 
 /// Runs a warp for each of these bodies, each on a device of its own, over a word of a kind and a counter.
 fn warps(kind: RegionKind, bodies: &[&str], seed: u64) -> Outcome {
@@ -38,19 +44,11 @@ fn lane(lane: u32) -> String {
 
 #[test]
 fn a_lane_that_stores_what_all_lanes_have_read_does_so_behind_a_barrier_of_the_warp() {
-    let ordinary = (
-        RegionKind::Buffer,
-        "ld.global.u32 %r5, [%d1];",
-        "st.global.u32 [%d1], 7;",
-        Rule::MissingSyncwarp,
-    );
-    let epoch = (
-        RegionKind::Epoch,
-        "ld.relaxed.gpu.global.u64 %d5, [%d1];",
-        "st.relaxed.gpu.global.u64 [%d1], 7;",
-        Rule::UnorderedOverwrite,
-    );
-    for (kind, load, store, rule) in [ordinary, epoch] {
+    let kinds = [
+        (RegionKind::Buffer, ORDINARY, Rule::MissingSyncwarp),
+        (RegionKind::Epoch, EPOCH, Rule::UnorderedOverwrite),
+    ];
+    for (kind, (load, store), rule) in kinds {
         for n in [0, 5, 31] {
             let alone = lane(n);
             let outcome = warps(kind, &[&format!("{load} {alone} {store}")], 1);
@@ -72,30 +70,39 @@ fn a_lane_that_stores_what_all_lanes_have_read_does_so_behind_a_barrier_of_the_w
     }
 }
 
-/// Lanes tell lane 5 that they have read; `told` of them, all but itself and those of a mask.
-fn tells_lane_five(silent: u32, told: u32) -> String {
+/// All lanes load, and all but lane 5 and those of a mask tell lane 5 so, which waits for so many and stores.
+fn tells_lane_five((load, store): (&str, &str), silent: u32, told: u32) -> String {
     format!(
-        "ld.global.u32 %r5, [%d1]; setp.eq.u32 %p1, %r1, 5; @%p1 bra W;
+        "{load} setp.eq.u32 %p1, %r1, 5; @%p1 bra W;
          mov.u32 %r6, {silent}; shr.u32 %r6, %r6, %r1; and.b32 %r6, %r6, 1; setp.eq.u32 %p2, %r6, 1; @%p2 ret;
          red.release.cta.global.add.u32 [%d2], 1; ret;
-         W: ld.acquire.cta.global.u32 %r7, [%d2]; setp.lt.u32 %p3, %r7, {told}; @%p3 bra W;
-         st.global.u32 [%d1], 7;"
+         W: ld.acquire.cta.global.u32 %r7, [%d2]; setp.lt.u32 %p3, %r7, {told}; @%p3 bra W; {store}"
     )
 }
 
 #[test]
 fn a_lane_that_has_heard_of_every_other_one_may_store() {
-    for seed in SEEDS {
-        let all = tells_lane_five(0, 31);
-        warps(RegionKind::Buffer, &[&all], seed).clean();
-        let but_one = tells_lane_five(1 << 9, 30);
-        let outcome = warps(RegionKind::Buffer, &[&but_one], seed);
-        assert_eq!(outcome.rules(), [Rule::MissingSyncwarp]);
-        let found = outcome.find(Rule::MissingSyncwarp);
-        let earlier = found.earlier.as_ref().and_then(|side| side.thread.as_ref());
-        assert_eq!(earlier.map(|thread| thread.lane), Some(9));
-        assert_eq!(found.count, 1, "{}", outcome.text());
+    let kinds = [
+        (RegionKind::Buffer, ORDINARY, Rule::MissingSyncwarp),
+        (RegionKind::Epoch, EPOCH, Rule::UnorderedOverwrite),
+    ];
+    for (seed, (kind, accesses, rule)) in SEEDS.flat_map(|seed| kinds.map(|kind| (seed, kind))) {
+        let all = tells_lane_five(accesses, 0, 31);
+        warps(kind, &[&all], seed).clean();
+        let but_one = tells_lane_five(accesses, 1 << 9, 30);
+        let outcome = warps(kind, &[&but_one], seed);
+        assert_eq!(outcome.rules(), [rule], "{}", outcome.text());
+        assert_eq!(outcome.find(rule).count, 1, "{}", outcome.text());
     }
+    // Which lane it has not heard of.
+    let outcome = warps(
+        RegionKind::Buffer,
+        &[&tells_lane_five(ORDINARY, 1 << 9, 30)],
+        1,
+    );
+    let found = outcome.find(Rule::MissingSyncwarp);
+    let earlier = found.earlier.as_ref().and_then(|side| side.thread.as_ref());
+    assert_eq!(earlier.map(|thread| thread.lane), Some(9));
 }
 
 #[test]
