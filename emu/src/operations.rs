@@ -65,6 +65,13 @@ pub(crate) struct Op {
     dependents: Vec<OpId>,
 }
 
+impl Op {
+    /// The operations that were enqueued behind it.
+    pub(crate) fn dependents(&self) -> &[OpId] {
+        &self.dependents
+    }
+}
+
 /// All operations of a machine that have not completed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Operations {

@@ -79,7 +79,8 @@ impl Shared {
         if !state.engine.calls.is_empty() {
             self.due.notify_one();
         }
-        if state.engine.has_ready() {
+        // While the machine is held its thread has nothing to do, and waking it would only take the lock from the callers.
+        if state.phase == Phase::Free && state.engine.has_ready() {
             self.work.notify_one();
         }
         let news = state.engine.take_news();

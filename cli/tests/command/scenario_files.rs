@@ -160,7 +160,7 @@ fn a_scenario_finds_loads_of_what_nobody_has_written() {
 }
 
 /// Runs the scenario with this in place of that; what is said of the file.
-fn stored(name: &str, this: &str, that: &str) -> (Run, String) {
+pub(super) fn stored(name: &str, this: &str, that: &str) -> (Run, String) {
     let folder = Folder::new(name);
     folder.file("k.ptx", STORE_PTX.as_bytes());
     assert_eq!(STORE.matches(this).count(), 1, "{this}");

@@ -75,21 +75,23 @@ impl Scene<'_> {
         self.access.scope.filter(|_| releases)
     }
 
-    /// Whether all lanes of the warp load the same word and go on knowing the same.
+    /// Whether all lanes of the warp load the same word, see the same there and go on knowing the same.
     fn is_joint(&self) -> bool {
         let access = self.access;
+        let same = |row: &[u64; 32]| row.iter().all(|seen| *seen == row[0]);
         access.lanes == u32::MAX
             && access.kind == AccessKind::Load
             && access.order != Order::Acquire
             && !access.nc
-            && access.addresses.iter().all(|at| *at == access.addresses[0])
+            && same(access.addresses)
+            && (access.scope.is_none() || access.loaded.iter().all(same))
             && self.warp.is_uniform()
     }
 
-    /// The lanes to look at, one for all if they do the same. What a strong load takes along is each lane's.
+    /// The lanes to look at, one for all if they do the same.
     fn lanes_apart(&mut self) -> u32 {
         self.joint = self.is_joint();
-        match self.joint && self.access.scope.is_none() {
+        match self.joint {
             true => 1,
             false => self.access.lanes,
         }
@@ -116,7 +118,7 @@ impl Scene<'_> {
         let mut hint = usize::MAX;
         for lane in lanes_of(self.lanes_apart()) {
             let address = self.access.addresses[lane];
-            let Some(index) = map.find(address, hint) else {
+            let Some(index) = map.locate(address, hint) else {
                 self.nowhere(lane, address, map);
                 continue;
             };
@@ -208,7 +210,10 @@ impl Scene<'_> {
         let stamp = self.stamp(lane);
         if self.access.scope.is_some() {
             for element in 0..self.access.elements {
-                self.word(lane, element, stamp, &mut target);
+                match self.joint {
+                    true => self.words(element, stamp, &mut target),
+                    false => self.word(lane, element, stamp, &mut target),
+                }
             }
         } else if stores {
             target.shadow.forget_words(target.offset, bytes);
@@ -219,7 +224,6 @@ impl Scene<'_> {
             target.region.is_none(),
         );
         let stamp = match self.joint {
-            true if lane != 0 => return,
             true => stamp.of_all(),
             false => stamp,
         };

@@ -1,21 +1,11 @@
 //! One granule of memory: who wrote it last, who read it since, and what an access to it meets with.
 
-use crate::{clock::Clock, registry::Stamp};
-
-/// Unordered readers of a word that are remembered. Later ones take the place of the oldest.
-const READERS: usize = 256;
-
-#[derive(Clone, Debug, Default, PartialEq)]
-enum Readers {
-    #[default]
-    None,
-    One(Stamp),
-    #[allow(
-        clippy::box_collection,
-        reason = "most cells have one reader: one pointer keeps all of them small"
-    )]
-    Many(Box<Vec<Stamp>>),
-}
+use crate::{
+    clock::{ALL, Clock},
+    readers::{Reader, Readers},
+    registry::Stamp,
+    sweep::Marks,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
@@ -46,17 +36,6 @@ pub(crate) enum Met {
     Uncached(Stamp, bool),
 }
 
-impl Readers {
-    #[inline]
-    fn all(&self) -> &[Stamp] {
-        match self {
-            Self::None => &[],
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(all) => all,
-        }
-    }
-}
-
 impl<'a> Visitor<'a> {
     pub(crate) fn new(stamp: Stamp, knows: &'a Clock) -> Self {
         Self {
@@ -75,12 +54,55 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Whether an earlier access happened before.
+    /// Whether an earlier access happened before: that of all its lanes before that of all of these.
     #[inline]
     pub(crate) fn after(&self, earlier: Stamp) -> bool {
         earlier.is_none()
-            || self.own && earlier.lane() == self.stamp.lane()
+            || self.own && earlier.lane() == self.stamp.lane() && earlier.lane().lane != ALL
             || self.knows.covers(earlier.lane(), earlier.time)
+            || earlier.lane().lane == ALL && self.is_after_its_warp(earlier)
+    }
+
+    /// A lane comes after what it did itself with the others of its warp, if it knows of theirs.
+    #[cold]
+    fn is_after_its_warp(&self, earlier: Stamp) -> bool {
+        self.known(&Reader::of(earlier)) == u32::MAX
+    }
+
+    /// The lanes of an earlier access that happened before.
+    #[inline]
+    pub(crate) fn known(&self, earlier: &Reader) -> u32 {
+        let own = match self.stamp.lane().lane {
+            ALL => 0,
+            _ => self.own_lanes(earlier.stamp()),
+        };
+        own | self.others(earlier)
+    }
+
+    /// The lanes of an earlier access after which one of these lanes comes: it stands for theirs.
+    #[inline]
+    pub(crate) fn replaces(&self, earlier: &Reader) -> u32 {
+        self.own_lanes(earlier.stamp()) | self.others(earlier)
+    }
+
+    #[inline]
+    fn others(&self, earlier: &Reader) -> u32 {
+        let stamp = earlier.stamp();
+        self.knows
+            .known(stamp.lane().slot, earlier.lanes(), stamp.time)
+    }
+
+    #[inline]
+    fn own_lanes(&self, earlier: Stamp) -> u32 {
+        match self.own && earlier.lane().slot == self.stamp.lane().slot {
+            true => self.stamp.lanes(),
+            false => 0,
+        }
+    }
+
+    /// Whether whoever comes after this access comes after all of an earlier one too.
+    pub(crate) fn comes_with(&self, earlier: Stamp) -> bool {
+        earlier.lanes() & !self.replaces(&Reader::of(earlier)) == 0
     }
 }
 
@@ -89,7 +111,7 @@ impl Cell {
         Self {
             write: Stamp::NONE,
             initialised,
-            readers: Readers::None,
+            readers: Readers::default(),
         }
     }
 
@@ -97,6 +119,12 @@ impl Cell {
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         (self.write, self.initialised) == (other.write, other.initialised)
             && self.readers == other.readers
+    }
+
+    /// Marks whom it remembers.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        marks.stamp(self.write);
+        self.readers.mark(marks);
     }
 
     /// Gives whether a reader was forgotten.
@@ -108,49 +136,7 @@ impl Cell {
         if !self.initialised {
             met(Met::Nothing);
         }
-        // Who polls was here before, and has learnt nothing since.
-        let mut before = None;
-        for (at, &old) in self.readers.all().iter().enumerate() {
-            if old == by.stamp {
-                before = Some(at);
-            } else if old.how().is_write() && !by.after(old) {
-                met(Met::Unordered(old));
-            }
-        }
-        // A read stays beside a later one of the same thread if a store may race with it alone.
-        let covers = |old: Stamp| !old.how().is_write() && by.stamp.how().covers(old.how());
-        let replaced = |old: Stamp| by.after(old) && covers(old);
-        match &mut self.readers {
-            Readers::None => self.readers = Readers::One(by.stamp),
-            Readers::One(old) if replaced(*old) => *old = by.stamp,
-            Readers::One(old) => {
-                self.readers = Readers::Many(Box::new(vec![*old, by.stamp]));
-            }
-            Readers::Many(all) => {
-                if let Some(at) = before {
-                    // Only the order of those who came changes.
-                    all[at..].rotate_left(1);
-                    return false;
-                }
-                let last = all.last().map(|last| (last.lane().slot, last.time));
-                if last == Some((by.stamp.lane().slot, by.stamp.time)) {
-                    // Another lane of the same instruction has asked about all others: what this one knows besides can wait.
-                    all.retain(|old| old.lane() != by.stamp.lane() || !covers(*old));
-                } else {
-                    all.retain(|old| !replaced(*old));
-                }
-                let full = all.len() == READERS;
-                if full {
-                    all.remove(0);
-                }
-                all.push(by.stamp);
-                if let [one] = all[..] {
-                    self.readers = Readers::One(one);
-                }
-                return full;
-            }
-        }
-        false
+        self.readers.read(by, met)
     }
 
     #[inline]
@@ -158,43 +144,11 @@ impl Cell {
         if !by.after(self.write) {
             met(Met::Unordered(self.write));
         }
-        let mut reader = |old: Stamp| {
-            if old.how().is_nc() {
-                met(Met::Uncached(old, by.after(old)));
-            } else if !by.after(old) {
-                met(Met::Unordered(old));
-            }
-        };
-        self.readers.all().iter().for_each(|old| reader(*old));
+        self.readers.written(by, met);
         *self = Self {
             write: by.stamp,
             initialised: true,
-            readers: self.outlived(by),
+            readers: self.readers.outlived(self.write, by),
         };
-    }
-
-    /// The earlier writes that a write does not stand for.
-    #[inline]
-    fn outlived(&self, by: &Visitor<'_>) -> Readers {
-        let how = by.stamp.how();
-        if !how.is_strong() {
-            return Readers::None;
-        }
-        let before = self.readers.all().iter().copied().chain([self.write]);
-        let stays = |old: &Stamp| old.how().is_write() && by.after(*old) && !how.covers(old.how());
-        let mut stay: Vec<Stamp> = Vec::new();
-        for old in before.filter(stays) {
-            // Of a thread's equal writes the last stands for all.
-            stay.retain(|other| (other.lane(), other.how()) != (old.lane(), old.how()));
-            stay.push(old);
-        }
-        match stay[..] {
-            [] => Readers::None,
-            [one] => Readers::One(one),
-            _ => {
-                stay.drain(..stay.len().saturating_sub(READERS));
-                Readers::Many(Box::new(stay))
-            }
-        }
     }
 }

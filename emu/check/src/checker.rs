@@ -88,9 +88,16 @@ impl Checker {
     /// have happened before everything.
     pub fn begin(&mut self, op: Op, device: u32, after: &[Op]) {
         let mut clock = Clock::default();
-        for before in after {
-            if let Some(before) = self.operations.get(before) {
-                clock.join(&before.end);
+        for &number in after {
+            let Some(before) = self.operations.get_mut(&number) else {
+                continue;
+            };
+            clock.join(&before.end);
+            if let Some(followers) = &mut before.followers {
+                *followers = followers.saturating_sub(1);
+                if *followers == 0 {
+                    self.operations.remove(&number);
+                }
             }
         }
         let owner = self.options.ranks_are_devices.then_some(device);
@@ -126,10 +133,22 @@ impl Checker {
                 self.slots.give(warp.slot, warp.time);
             }
         }
+        operation.ended();
+    }
+
+    /// So many operations that have not begun begin directly behind one that has ended, and none besides: with the last of
+    /// them it is forgotten. If this is never said, it is remembered to the end.
+    pub fn followed(&mut self, op: Op, by: usize) {
+        if by == 0 {
+            self.operations.remove(&op);
+        } else if let Some(operation) = self.operations.get_mut(&op) {
+            operation.followers = Some(by);
+        }
     }
 
     /// A copy or fill of a device: starts after these operations, accesses these ranges, and has ended.
     pub fn task(&mut self, op: Op, device: u32, after: &[Op], touches: &[Touch]) {
+        self.make_room();
         self.begin(op, device, after);
         let Some(operation) = self.operations.get_mut(&op) else {
             return;
@@ -146,6 +165,7 @@ impl Checker {
         let site = self.registry.site(occupant, 0);
         operation.end.learn_slot(slot, time);
         let knows = Arc::clone(&operation.begin);
+        operation.ended();
         self.slots.give(slot, time);
         let lane = Lane { slot, lane: 0 };
         for touch in touches {
@@ -226,6 +246,7 @@ impl Checker {
             if operation.bound.is_none() {
                 operation.bind(launch, &self.map);
             }
+            self.make_room();
             let block = self.admit(launch, at.ctaid);
             self.blocks.insert(key, block);
         }

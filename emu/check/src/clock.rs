@@ -39,16 +39,31 @@ impl Clock {
         bits.is_some_and(|bits| bits >> (slot % 64) & 1 != 0)
     }
 
+    /// Of these lanes of a slot those whose accesses up to this time are known.
+    #[inline]
+    pub(crate) fn known(&self, slot: u16, lanes: u32, time: u32) -> u32 {
+        match self.whole(slot) >= time {
+            true => lanes,
+            false if self.is_parted(slot) => lanes & self.singles(slot, time),
+            false => 0,
+        }
+    }
+
+    #[cold]
+    fn singles(&self, slot: u16, time: u32) -> u32 {
+        let first = Lane { slot, lane: 0 };
+        let from = self.single.partition_point(|entry| entry.0 < first);
+        let own = self.single[from..]
+            .iter()
+            .take_while(|entry| entry.0.slot == slot);
+        own.filter(|entry| entry.1 >= time)
+            .fold(0, |lanes, entry| lanes | 1 << entry.0.lane)
+    }
+
     #[cold]
     fn knows_single(&self, lane: Lane, time: u32) -> bool {
         if lane.lane == ALL {
-            let slot = lane.slot;
-            let first = Lane { slot, lane: 0 };
-            let from = self.single.partition_point(|entry| entry.0 < first);
-            let known = self.single[from..]
-                .iter()
-                .take_while(|entry| entry.0.slot == slot);
-            return known.filter(|entry| entry.1 >= time).count() == usize::from(ALL);
+            return self.singles(lane.slot, time) == u32::MAX;
         }
         match self.single.binary_search_by_key(&lane, |entry| entry.0) {
             Ok(at) => self.single[at].1 >= time,

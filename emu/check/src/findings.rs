@@ -99,7 +99,7 @@ impl Findings {
         let make = || Finding {
             repair,
             rule,
-            earlier: earlier.map(|stamp| registry.party(stamp)),
+            earlier: earlier.map(|stamp| registry.party(stamp.beside(later))),
             later: Some(registry.party(later)),
             place: Some(at.place()),
             detail: detail(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Region, shadow::Shadow};
+use crate::{Region, shadow::Shadow, sweep::Marks};
 
 /// A region and its shadow. Offsets in the shadow count from the multiple of 16 at or below the base, so that aligned
 /// words are aligned there.
@@ -13,11 +13,17 @@ pub(crate) struct Tract {
 }
 
 /// All regions, and those that are gone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Map {
     tracts: Vec<Tract>,
     gone: Vec<Region>,
+    /// Where addresses were found last, by the line that they lie in: those who poll come back to few lines.
+    recent: [usize; RECENT],
 }
+
+/// Lines, of so many bytes, whose region is looked for at one place first.
+const RECENT: usize = 256;
+const LINE: u64 = 128;
 
 /// How many regions that are gone are remembered.
 const REMEMBERED: usize = 1024;
@@ -37,6 +43,16 @@ impl Tract {
     /// Bytes from `address` to the region's end.
     pub(crate) fn room(&self, address: u64) -> u64 {
         self.region.end() - address
+    }
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self {
+            tracts: Vec::new(),
+            gone: Vec::new(),
+            recent: [0; RECENT],
+        }
     }
 }
 
@@ -108,6 +124,13 @@ impl Map {
         inside
     }
 
+    /// Marks whom its memory remembers.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        self.tracts
+            .iter()
+            .for_each(|tract| tract.shadow.mark(marks));
+    }
+
     /// The index of the region that holds an address; `hint` is where to look first.
     pub(crate) fn find(&self, address: u64, hint: usize) -> Option<usize> {
         let holds = |tract: &Tract| address.wrapping_sub(tract.region.base) < tract.region.len;
@@ -119,6 +142,20 @@ impl Map {
             .partition_point(|tract| tract.region.base <= address);
         let at = next.checked_sub(1)?;
         holds(&self.tracts[at]).then_some(at)
+    }
+
+    /// The same; where the last one of its line was found is looked after `hint`.
+    #[inline]
+    pub(crate) fn locate(&mut self, address: u64, hint: usize) -> Option<usize> {
+        let tract = self.tracts.get(hint);
+        if tract.is_some_and(|tract| address.wrapping_sub(tract.region.base) < tract.region.len) {
+            return Some(hint);
+        }
+        // Mixed, since ranks have the same at addresses that differ in high bits alone.
+        let line = ((address / LINE).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT;
+        let at = self.find(address, self.recent[line])?;
+        self.recent[line] = at;
+        Some(at)
     }
 
     pub(crate) fn tract(&mut self, index: usize) -> &mut Tract {

@@ -29,6 +29,8 @@ pub(crate) struct Operation {
     /// Addresses in its parameters at which there was something else when they were taken, and what.
     pub(crate) captured: Vec<(u64, String)>,
     pub(crate) bound: Option<Bound>,
+    /// How many operations are still to begin behind it, once that is known.
+    pub(crate) followers: Option<usize>,
 }
 
 /// What the parameters of a launch say.
@@ -75,7 +77,15 @@ impl Operation {
             begin: Arc::new(begin),
             captured: Vec::new(),
             bound: None,
+            followers: None,
         }
+    }
+
+    /// It has ended: all that matters of it is what happened before.
+    pub(crate) fn ended(&mut self) {
+        self.begin = Arc::default();
+        self.captured = Vec::new();
+        self.bound = None;
     }
 
     /// Looks at what the launch's parameters, and its module's variables, point to.

@@ -61,8 +61,8 @@ pub(crate) fn replace_users(kind: RegionKind, word: &mut Word, by: &Visitor<'_>)
 /// Someone uses a word's value: whoever overwrites it must come after.
 fn uses(word: &mut Word, by: &Visitor<'_>) {
     // Whoever comes after this one comes after what is ordered before it.
-    if word.users.last().is_some_and(|last| by.after(*last)) {
-        word.users.retain(|user| !by.after(*user));
+    if word.users.last().is_some_and(|last| by.comes_with(*last)) {
+        word.users.retain(|user| !by.comes_with(*user));
     }
     match word.users.len() < USERS {
         true => word.users.push(by.stamp),

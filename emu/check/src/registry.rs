@@ -8,6 +8,7 @@ use crate::{
     Op, Party, Region, Thread,
     clock::{ALL, Lane},
     findings::Where,
+    sweep::Room,
 };
 
 /// No slot: nobody accessed yet.
@@ -137,6 +138,28 @@ impl Stamp {
         Self { lane: ALL, ..self }
     }
 
+    /// The same of one lane of the warp.
+    pub(crate) fn of_lane(self, lane: u8) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// Its lanes, as a mask.
+    #[inline]
+    pub(crate) fn lanes(self) -> u32 {
+        match self.lane {
+            ALL => u32::MAX,
+            lane => 1 << lane,
+        }
+    }
+
+    /// The same of the first lane that another access of the warp is not of, where all made it.
+    pub(crate) fn beside(self, other: Self) -> Self {
+        match self.lane {
+            ALL if (other.slot, other.lane) == (self.slot, 0) => self.of_lane(1),
+            _ => self,
+        }
+    }
+
     #[inline]
     pub(crate) fn is_none(self) -> bool {
         self.slot == NOBODY
@@ -200,19 +223,28 @@ pub(crate) enum Synchronised {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     /// Occupant and instruction of each site.
-    sites: Vec<(u32, u32)>,
+    pub(crate) sites: Vec<(u32, u32)>,
     pub(crate) occupants: Vec<Occupant>,
+    pub(crate) room: Room,
 }
 
 impl Registry {
     /// Enters an occupant.
     pub(crate) fn occupant(&mut self, occupant: Occupant) -> u32 {
+        if let Some(free) = self.room.occupant() {
+            self.occupants[free as usize] = occupant;
+            return free;
+        }
         self.occupants.push(occupant);
         (self.occupants.len() - 1) as u32
     }
 
     /// Enters an instruction of an occupant.
     pub(crate) fn site(&mut self, occupant: u32, pc: u32) -> u32 {
+        if let Some(free) = self.room.site() {
+            self.sites[free as usize] = (occupant, pc);
+            return free;
+        }
         self.sites.push((occupant, pc));
         (self.sites.len() - 1) as u32
     }

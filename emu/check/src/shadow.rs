@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::{
     cell::{Cell, Met, Visitor},
     registry::Stamp,
+    sweep::Marks,
     word::Word,
 };
 
@@ -104,6 +105,23 @@ impl Shadow {
             quads.collect()
         });
         &mut quads[(offset % PAGE / QUAD) as usize]
+    }
+
+    /// Marks whom it remembers.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        for page in self.pages.iter().flatten() {
+            marks.pages += 1;
+            for quad in page {
+                let cells = match quad {
+                    Quad::Whole(cell) => std::slice::from_ref(cell),
+                    Quad::Words(cells) => &cells[..],
+                    Quad::Bytes(cells) => &cells[..],
+                };
+                cells.iter().for_each(|cell| cell.mark(marks));
+            }
+        }
+        let words = self.words.values().flatten();
+        words.for_each(|word| word.mark(marks));
     }
 
     /// The word of this size at an offset, and the writer of one of other extent that lay over it, which is no more.

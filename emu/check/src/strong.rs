@@ -12,6 +12,23 @@ use crate::{
 };
 
 impl Scene<'_> {
+    /// A strong load of one word by all lanes of the warp, `first` is that of lane 0. It is taken for one, unless a lane has
+    /// something to remember: what the word publishes, until it acquires it, or what a wait of its may have ended on.
+    pub(crate) fn words(&mut self, element: u32, first: Stamp, target: &mut Target<'_>) {
+        let size = self.access.size;
+        let offset = target.offset + u64::from(element * size);
+        let view = &self.warp.view;
+        let known = |head: &Head| view.covers(head.lane, head.time);
+        let awaited = target.kind().is_some_and(RegionKind::is_awaited);
+        let word = target.shadow.known_word(offset, size);
+        if !awaited && word.is_none_or(|word| word.heads.iter().all(known)) {
+            return self.word(0, element, first.of_all(), target);
+        }
+        for lane in 0..32 {
+            self.word(usize::from(lane), element, first.of_lane(lane), target);
+        }
+    }
+
     /// A strong access to one word.
     pub(crate) fn word(
         &mut self,

@@ -11,6 +11,7 @@ use crate::{
     clock::{Clock, Lane},
     registry::{Registry, Stamp, Synchronised},
     shadow::Shadow,
+    sweep::Marks,
     word::{Head, publish},
 };
 
@@ -355,6 +356,21 @@ impl Warp {
             let fences = &mut self.thread(lane).fences;
             fences.retain(|old| old.scope > scope);
             fences.push(head);
+        }
+    }
+
+    /// Marks whom it remembers, and itself.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        marks.occupant(self.occupant);
+        self.sites.iter().for_each(|known| marks.site(known.site));
+        for thread in self.threads.iter().flat_map(|all| all.iter()) {
+            let words = thread.pending.iter().chain(&thread.released);
+            let heads = words.map(|(_, head)| head).chain(&thread.fences);
+            heads.for_each(|head| marks.head(head));
+            for look in &thread.looks {
+                marks.stamp(look.write);
+                marks.stamp(look.stamp);
+            }
         }
     }
 

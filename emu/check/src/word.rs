@@ -7,6 +7,7 @@ use slabfence_emu_exec::Scope;
 use crate::{
     clock::{Clock, Lane},
     registry::Stamp,
+    sweep::Marks,
 };
 
 /// What a release pattern publishes: all that its thread knew.
@@ -65,6 +66,13 @@ impl Word {
             users: Vec::new(),
             forgotten: 0,
         }
+    }
+
+    /// Marks whom it remembers.
+    pub(crate) fn mark(&self, marks: &mut Marks) {
+        let stamps = self.users.iter().chain([&self.write, &self.link]);
+        stamps.for_each(|stamp| marks.stamp(*stamp));
+        self.heads.iter().for_each(|head| marks.head(head));
     }
 
     /// What the value's store published, for one that is `linked` with it.

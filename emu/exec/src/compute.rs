@@ -3,9 +3,9 @@
 use crate::{
     op::{CarryKind, CarryOp, FloatOp, HalfOp, Op, Place, Question, Verdict, VerdictTarget},
     registers::{Registers, blend, lanes_of},
-    value::{f32s, ints, other_floats},
+    value::{f32s, other_floats},
 };
-use slabfence_emu_ptx::{Modifier, Type};
+use slabfence_emu_ptx::Type;
 
 impl Registers {
     /// Executes an operation that touches nothing but registers. False if it is none of those.
@@ -290,19 +290,6 @@ impl Question {
         match self {
             Self::F64(cmp) => other_floats::f64_compare(cmp, a, b),
             Self::Class(class, ty) => other_floats::is_of_class(class, ty, a),
-            Self::Integer(cmp, ty) => {
-                // 16-bit signed values: the only ones without a row function.
-                let (a, b) = (<i16 as ints::Int>::of(a), <i16 as ints::Int>::of(b));
-                debug_assert_eq!(ty, Type::S16);
-                match cmp {
-                    Modifier::Eq => a == b,
-                    Modifier::Ne => a != b,
-                    Modifier::Lt => a < b,
-                    Modifier::Le => a <= b,
-                    Modifier::Gt => a > b,
-                    _ => a >= b,
-                }
-            }
         }
     }
 }

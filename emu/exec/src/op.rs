@@ -106,8 +106,6 @@ pub(crate) enum Op {
 pub(crate) enum Question {
     /// Order of f64.
     F64(Modifier),
-    /// Order of integers, by name, signed or not, of this many bits.
-    Integer(Modifier, Type),
     /// `testp`
     Class(Modifier, Type),
 }

@@ -64,7 +64,11 @@ pub(super) fn text(from: *const c_char) -> Status<String> {
     }
     // SAFETY: not null, and by the contract a NUL-terminated string.
     let text = unsafe { CStr::from_ptr(from) };
-    Ok(text.to_string_lossy().into_owned())
+    // PTX texts have megabytes, and this way they are looked through faster.
+    match text.to_str() {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Ok(text.to_string_lossy().into_owned()),
+    }
 }
 
 /// Stores a string with its NUL into a buffer of `room` bytes, cut to fit; gives the bytes stored without the NUL.

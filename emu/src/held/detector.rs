@@ -57,6 +57,13 @@ impl Detector {
         }
     }
 
+    /// An operation has ended, and so many others are behind it.
+    pub(super) fn followed(&mut self, op: u64, by: usize) {
+        if let Some(checker) = &mut self.0 {
+            checker.followed(op, by);
+        }
+    }
+
     /// An operation that is over at once is done, behind these.
     pub(super) fn task(&mut self, op: u64, device: u32, after: &[u64], touches: &[Touch]) {
         if let Some(checker) = &mut self.0 {

@@ -124,6 +124,10 @@ impl Stage {
     /// What came of a run.
     pub(super) fn report(&mut self, seed: u64, end: End) -> Run {
         let checker = self.watch.detector.0.as_mut();
+        debug_assert!(
+            end != End::Complete || checker.as_ref().is_none_or(|checker| checker.is_idle()),
+            "an operation is still to be followed by others"
+        );
         let ended = |checker: &mut Box<Checker>| (checker.finish(), checker.forgotten());
         let (mut findings, forgotten) = checker.map_or_else(Default::default, ended);
         let fault = self.finding.take();

@@ -281,6 +281,8 @@ impl Stage {
     /// An operation has completed.
     pub(super) fn completed(&mut self, id: OpId, name: Name) {
         let after = self.names_after(id);
+        let followers = self.ops.get(id).map_or(0, |op| op.dependents().len());
+        self.watch.detector.followed(name.op_number(), followers);
         self.ops.complete(id);
         self.ended.push((name, after));
     }

@@ -14,6 +14,9 @@ use super::places::Places;
 
 /// In place of a word: the one order of all `fence.sc`. No memory is there.
 const FENCES: u64 = u64::MAX;
+/// Pieces of memory, of so many bytes, of which each remembers where it was found.
+const HINTS: usize = 64;
+const PIECE: u64 = 64 << 10;
 
 /// A strong access, or a `fence.sc`, as the explorer of all schedules sees it.
 #[derive(Clone, Debug)]
@@ -83,9 +86,14 @@ pub(super) struct Watch {
     pub(super) released: bool,
     /// Whether steps end before strong accesses.
     pub(super) pause: bool,
-    hint: usize,
+    /// Where addresses were found last, by the piece of memory that they lie in.
+    hints: [usize; HINTS],
     /// Room for what is noted of one access, and its words.
     room: (Vec<u64>, Vec<u64>),
+}
+
+fn hint(hints: &mut [usize; HINTS], address: u64) -> &mut usize {
+    &mut hints[(address / PIECE) as usize % HINTS]
 }
 
 impl Watch {
@@ -115,7 +123,7 @@ impl Watch {
             meetings: Vec::new(),
             released: false,
             pause: false,
-            hint: 0,
+            hints: [0; HINTS],
             room: Default::default(),
         }
     }
@@ -130,7 +138,9 @@ impl Watch {
     /// One number for an address of a space that no other place shares.
     pub(super) fn word(&mut self, space: Space, address: u64) -> u64 {
         match space {
-            Space::Global | Space::Const => self.places.home(address, &mut self.hint) / 8,
+            Space::Global | Space::Const => {
+                self.places.home(address, hint(&mut self.hints, address)) / 8
+            }
             _ => 1 << 63 | self.block << 24 | (address / 8) & 0xff_ffff,
         }
     }
@@ -142,18 +152,18 @@ impl Watch {
 
     /// Start and bytes of the range that holds an address; nothing where there is none.
     pub(super) fn range(&mut self, address: u64) -> (u64, u64) {
-        let place = self.places.find(address, &mut self.hint);
+        let place = self.places.find(address, hint(&mut self.hints, address));
         place.map_or((address, 0), |place| (place.base, place.len))
     }
 
     /// The one address of the byte at `address`.
     pub(super) fn home(&mut self, address: u64) -> u64 {
-        self.places.home(address, &mut self.hint)
+        self.places.home(address, hint(&mut self.hints, address))
     }
 
     /// The range that an address lies in, as one home address and an offset.
     pub(super) fn place(&mut self, address: u64) -> (u64, u64) {
-        let place = self.places.find(address, &mut self.hint);
+        let place = self.places.find(address, hint(&mut self.hints, address));
         place.map_or((address, 0), |place| (place.home, address - place.base))
     }
 
@@ -162,7 +172,7 @@ impl Watch {
         let end = address.saturating_add(len);
         let mut at = address;
         while at < end {
-            let Some(place) = self.places.find(at, &mut self.hint) else {
+            let Some(place) = self.places.find(at, hint(&mut self.hints, at)) else {
                 return self.changed.mark_all();
             };
             let stop = end.min(place.base + place.len);
@@ -178,7 +188,7 @@ impl Watch {
             if access.lanes >> lane & 1 == 0 {
                 continue;
             }
-            let Some(place) = self.places.find(address, &mut self.hint) else {
+            let Some(place) = self.places.find(address, hint(&mut self.hints, address)) else {
                 return self.changed.mark_all();
             };
             // All of a lane's bytes: they are aligned to their number, a power of two, and memory begins at a page.
@@ -263,10 +273,20 @@ impl Hook for Watch {
         }
         let mut addresses = *access.addresses;
         if access.space == Space::Global {
+            // Mostly all lie in one range.
+            let (mut base, mut len, mut home) = (0, 0, 0);
             for (lane, address) in addresses.iter_mut().enumerate() {
-                if access.lanes >> lane & 1 == 1 {
-                    *address = self.places.home(*address, &mut self.hint);
+                if access.lanes >> lane & 1 == 0 {
+                    continue;
                 }
+                if address.wrapping_sub(base) >= len {
+                    let hint = hint(&mut self.hints, *address);
+                    let Some(place) = self.places.find(*address, hint) else {
+                        continue;
+                    };
+                    (base, len, home) = (place.base, place.len, place.home);
+                }
+                *address = *address - base + home;
             }
         }
         let addresses = &addresses;

@@ -1,5 +1,6 @@
 //! `slabfence check --scenario`: kernels of others.
 
+mod amount;
 mod file;
 mod launch;
 mod memory;

@@ -9,16 +9,15 @@ use slabfence_emu_ptx::Module;
 use toml::Spanned;
 
 use super::file::{Address, At, Contents, File};
-use super::plan::{Capture, Place, Plan, Task, Work};
+use super::plan::{Capture, Place, Plan};
 use super::tags;
 use crate::check::{case, replace};
 use crate::failure::Failure;
 
 /// Most ranks.
 const MOST_RANKS: u32 = 16;
-/// Most bytes of all buffers, and operations of all ranks.
+/// Most bytes of all buffers.
 const MOST_BYTES: u64 = 64 << 20;
-const MOST_OPERATIONS: u64 = 4096;
 
 /// Says where in a file something is wrong.
 pub(super) struct Reader<'a> {
@@ -126,17 +125,7 @@ impl Reader<'_> {
         }
         let steps = file.step.get_ref().iter().map(|step| self.step(step));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
-        let length = |task: &Task| match task.work {
-            Work::Launch(_) => u64::from(task.times),
-            Work::Replay(graph) => u64::from(task.times) * graphs[graph].launches.len() as u64,
-            Work::Fill { .. } | Work::Copy { .. } => u64::from(task.times),
-            Work::Record(_) | Work::Wait(_) => 0,
-        };
-        let operations: u64 = steps.iter().map(length).sum();
-        if operations == 0 || operations > MOST_OPERATIONS {
-            let words = format!("{operations} operations; there can be 1 to {MOST_OPERATIONS}");
-            return Err(self.wrong(&file.step, words));
-        }
+        self.amount(file, &steps, &graphs)?;
         let mut expected = Vec::new();
         for expect in &file.expect {
             let buffer = self.buffer(&expect.buffer)?;

@@ -36,16 +36,24 @@ fn the_readers_of_a_word_that_are_more_than_two_hundred_and_fifty_six_are_told()
     };
     // Of a word of eight bytes, twice four.
     assert_eq!([forgotten(256), forgotten(257), forgotten(264)], [0, 2, 16]);
+    // The lanes that read by one execution of an instruction are one.
+    let half = "and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; @%p1 ret; ld.global.u64 %d2, [%d1];";
+    let all = usize::MAX;
+    assert_eq!(loads(RegionKind::Buffer, half, 40, 32, all).forgotten, 0);
 }
 
 #[test]
 fn the_users_of_a_signal_that_are_more_than_sixteen_thousand_are_told() {
     let load = "ld.relaxed.gpu.global.u64 %d2, [%d1];";
-    let forgotten = |blocks| {
+    let forgotten = |load, blocks| {
         let all = usize::MAX;
         loads(RegionKind::Ticket, load, blocks, 1024, all).forgotten
     };
-    assert_eq!([forgotten(16), forgotten(17)], [0, 1024]);
+    // All but one lane of each warp.
+    let some = format!("and.b32 %r2, %r1, 31; setp.eq.u32 %p1, %r2, 31; @%p1 ret; {load}");
+    assert_eq!([forgotten(&some, 16), forgotten(&some, 17)], [0, 480]);
+    // A warp that loads as one is one.
+    assert_eq!(forgotten(load, 17), 0);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod atomics;
 mod documentation;
 mod lanes;
+mod length;
 mod limits;
 mod memory;
 mod mutants;
@@ -16,3 +17,4 @@ mod sizes;
 mod strength;
 mod strict;
 mod support;
+mod together;

@@ -211,28 +211,34 @@ impl Decoder<'_> {
             ))));
         }
         let b = self.source(instruction, 2, ty)?;
-        let fast = match (ty, a, b) {
+        let narrow = |function: Option<_>, sides, verdict| {
+            function.map(|function| Op::CompareNarrow(function, sides, verdict))
+        };
+        let verdict = Box::new(verdict);
+        let op = match (ty, a, b) {
+            (Type::F64, ..) => {
+                let question = Question::F64(cmp);
+                Some(Op::Compare(Box::new((question, [a, b], *verdict))))
+            }
             (Type::F32, Place::Narrow(a, _), Place::Narrow(b, _)) => {
-                f32s::compare(cmp, instruction.has(Modifier::Ftz))
-                    .map(|function| Op::CompareNarrow(function, [a, b], Box::new(verdict)))
+                let function = f32s::compare(cmp, instruction.has(Modifier::Ftz));
+                narrow(function, [a, b], verdict)
+            }
+            (Type::S16, Place::Narrow(a, _), Place::Narrow(b, _)) => {
+                narrow(ints::compare_short(cmp), [a, b], verdict)
             }
             // Narrow values are zero-extended: only signed 16-bit ones need more.
-            (ty, Place::Narrow(a, _), Place::Narrow(b, _)) if ty != Type::S16 => {
-                ints::compare_narrow(cmp, ty.is_signed())
-                    .map(|function| Op::CompareNarrow(function, [a, b], Box::new(verdict)))
+            (ty, Place::Narrow(a, _), Place::Narrow(b, _)) => {
+                narrow(ints::compare_narrow(cmp, ty.is_signed()), [a, b], verdict)
             }
-            (ty, Place::Wide(a), Place::Wide(b)) if ty != Type::F64 => {
-                ints::compare_wide(cmp, ty.is_signed())
-                    .map(|function| Op::CompareWide(function, [a, b], Box::new(verdict)))
-            }
+            (ty, Place::Wide(a), Place::Wide(b)) => ints::compare_wide(cmp, ty.is_signed())
+                .map(|function| Op::CompareWide(function, [a, b], verdict)),
             _ => None,
         };
-        let question = if ty == Type::F64 {
-            Question::F64(cmp)
-        } else {
-            Question::Integer(cmp, ty)
-        };
-        Ok(fast.unwrap_or_else(|| Op::Compare(Box::new((question, [a, b], verdict)))))
+        match op {
+            Some(op) => Ok(op),
+            None => self.unknown(instruction),
+        }
     }
 
     /// Where a comparison's result goes.

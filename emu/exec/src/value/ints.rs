@@ -260,6 +260,20 @@ pub(crate) fn compare_narrow(cmp: Modifier, signed: bool) -> Option<fn(&Narrow, 
     })
 }
 
+/// Comparison of rows of signed 16-bit values, whose upper halves say nothing.
+pub(crate) fn compare_short(cmp: Modifier) -> Option<fn(&Narrow, &Narrow) -> u32> {
+    use Modifier::*;
+    Some(match cmp {
+        Eq => mask!(|a: u32, b: u32| a as i16 == b as i16),
+        Ne => mask!(|a: u32, b: u32| a as i16 != b as i16),
+        Lt => mask!(|a: u32, b: u32| (a as i16) < b as i16),
+        Le => mask!(|a: u32, b: u32| a as i16 <= b as i16),
+        Gt => mask!(|a: u32, b: u32| a as i16 > b as i16),
+        Ge => mask!(|a: u32, b: u32| a as i16 >= b as i16),
+        _ => return None,
+    })
+}
+
 /// Comparison of 64-bit rows.
 pub(crate) fn compare_wide(cmp: Modifier, signed: bool) -> Option<fn(&Wide, &Wide) -> u32> {
     use Modifier::*;

@@ -1,7 +1,7 @@
 //! A small machine: streams of operations on some devices, run by a seeded scheduler under a checker.
 
 use super::memory::Memory;
-use slabfence_emu_check::{Checker, Finding, Op, Rule, Touch};
+use slabfence_emu_check::{Checker, Finding, Op, Remembered, Rule, Touch};
 use slabfence_emu_exec::{Cta, Env, Fault, Launch, Step};
 use std::{collections::VecDeque, sync::Arc};
 
@@ -46,6 +46,7 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// What the checker had no room to remember.
     pub forgotten: u64,
+    pub remembered: Remembered,
     pub end: End,
 }
 
@@ -172,7 +173,10 @@ pub fn run(
             last[at] = Some(op);
             idle = 0;
             match work {
-                Work::Task(touches) => checker.task(op, device, &after, &touches),
+                Work::Task(touches) => {
+                    checker.task(op, device, &after, &touches);
+                    checker.followed(op, usize::from(!streams[at].work.is_empty()));
+                }
                 Work::Grid(launch) => {
                     checker.begin(op, device, &after);
                     running[at] = Some(start(launch, op, &mut random));
@@ -218,11 +222,13 @@ pub fn run(
         }
         if grid.ctas.is_empty() {
             checker.end(grid.op);
+            checker.followed(grid.op, usize::from(!streams[at].work.is_empty()));
             running[at] = None;
         }
     };
     Outcome {
         forgotten: checker.forgotten(),
+        remembered: checker.remembered(),
         findings: checker.finish(),
         end,
     }
