@@ -35,6 +35,8 @@ pub struct Touch {
     /// Whether it writes there.
     pub write: bool,
 }
+    /// Where what it writes is copied from, if that is memory of the machine: what holds nothing there holds nothing here.
+    pub from: Option<u64>,
 
 /// Watches one run of a machine. See the [crate](crate).
 #[derive(Debug)]
@@ -155,7 +157,12 @@ impl Checker {
             };
             let by = Visitor::new(Stamp::new(lane, time, site, how), &knows);
             self.touch(touch, &by);
+            let source = touch.from.filter(|_| touch.write);
+            let nothing = source.map(|from| self.map.unwritten(from, touch.len));
         }
+            for (from, to) in nothing.unwrap_or_default() {
+                self.map.empty(touch.address + from, to - from);
+            }
     }
 
     /// One range of a copy or fill, region by region.

@@ -67,13 +67,43 @@ impl Map {
     pub(crate) fn written(&mut self, base: u64, len: u64) {
         let end = base.saturating_add(len);
         let first = self
+        self.parts(base, len, |tract, from, to| {
+            let (from, to) = (tract.offset(from), tract.offset(to));
+            tract.shadow.written(from, to);
+        });
+    }
+
+    /// What of a range holds nothing, as spans of offsets in it. Where no region is, nobody knows of anything missing.
+    pub(crate) fn unwritten(&mut self, base: u64, len: u64) -> Vec<(u64, u64)> {
+        let mut spans = Vec::new();
+        self.parts(base, len, |tract, from, to| {
+            let origin = tract.region.base & !15;
+            let found = tract
+                .shadow
+                .unwritten(from - origin, to - origin)
+                .into_iter();
+            let span = |(from, to)| (origin + from - base, origin + to - base);
+            spans.extend(found.map(span));
+        });
+        spans
+    }
+
+    /// Says that a range holds nothing, whoever has written it.
+    pub(crate) fn empty(&mut self, base: u64, len: u64) {
+        self.parts(base, len, |tract, from, to| {
+            let (from, to) = (tract.offset(from), tract.offset(to));
+            tract.shadow.empty(from, to);
+        });
+    }
+
+    /// Looks at the regions of a range, each with the addresses of its part of it.
+    fn parts(&mut self, base: u64, len: u64, mut look: impl FnMut(&mut Tract, u64, u64)) {
             .tracts
             .partition_point(|tract| tract.region.end() <= base);
         let inside = |tract: &&mut Tract| tract.region.base < end;
         for tract in self.tracts[first..].iter_mut().take_while(inside) {
             let (from, to) = (base.max(tract.region.base), end.min(tract.region.end()));
-            let (from, to) = (tract.offset(from), tract.offset(to));
-            tract.shadow.written(from, to);
+            look(tract, from, to);
         }
     }
 
