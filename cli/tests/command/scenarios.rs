@@ -220,6 +220,47 @@ fn a_deadlock_tells_who_waits_for_what_and_who_maps_the_word() {
 }
 
 #[test]
+fn a_deadlock_tells_what_would_end_the_wait() {
+    let poll = "LOOP: ld.relaxed.sys.global.u32 %v, [%x];";
+    let table = [
+        (
+            "setp.ne.u32 %p, %v, 7; @%p bra LOOP;",
+            "equal",
+            "expects 0x7, saw 0x0",
+        ),
+        (
+            "setp.eq.u32 %p, %v, 0; @%p bra LOOP;",
+            "different",
+            "expects anything but 0x0, saw 0x0",
+        ),
+        (
+            "setp.ne.u32 %p, %v, 0; @!%p bra LOOP;",
+            "different",
+            "expects anything but 0x0, saw 0x0",
+        ),
+        (
+            "setp.ne.u32 %p, %v, 0; @%p bra DONE; bra LOOP; DONE:",
+            "different",
+            "expects anything but 0x0, saw 0x0",
+        ),
+        (
+            "setp.lt.u32 %p, %v, 5; @%p bra LOOP;",
+            "at-least",
+            "expects at least 0x5, saw 0x0",
+        ),
+    ];
+    for (behind, awaited, words) in table {
+        let ptx = access(&format!("{poll} {behind}"));
+        let (code, list) = found("scenario-until", WAIT, &ptx, &[]);
+        assert_eq!((code, rules(&list)), (Some(1), vec!["deadlock"]));
+        let wait = &list[0]["waits"][0];
+        assert_eq!(wait["polls"][0]["awaited"], awaited, "{behind}");
+        let said = wait["words"].as_str().expect("words");
+        assert!(said.contains(words), "{behind}: {said}");
+    }
+}
+
+#[test]
 fn findings_of_a_scenario_tell_ranks_and_a_fault_is_found_once() {
     let (code, list) = on_shared("scenario-fault", "", "st.global.u32 [%x+64], 7;");
     assert_eq!((code, rules(&list)), (Some(1), vec!["out-of-bounds"]));

@@ -32,6 +32,7 @@ pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
 pub use slabfence_emu_check::{Finding, Party, Place, RegionKind, Rule, Writers};
+pub use slabfence_emu_exec::Relation;
 
 pub use report::{End, LastWriter, Poll, Reason, Run, Wait, Waiter, Writer};
 

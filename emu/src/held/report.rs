@@ -1,7 +1,7 @@
 //! What came of a held run, in data.
 
 use slabfence_emu_check::{Finding, Place};
-use slabfence_emu_exec::SourceLine;
+use slabfence_emu_exec::{Relation, SourceLine};
 
 /// How one run went.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +130,8 @@ pub struct Poll {
     pub expected: Option<u64>,
     /// Who could still write it, as far as operations have not ended: those of the rank whose word it is, or else those
     /// whose parameters lead to that memory.
+    /// What the word must be to that, for them to go on. `None` where the code does not tell.
+    pub awaited: Option<Relation>,
     pub writers: Vec<Writer>,
     /// Who wrote it last in this run, by a strong store.
     pub last: Option<LastWriter>,
