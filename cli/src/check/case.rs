@@ -43,6 +43,8 @@ pub struct Outcome {
     pub runs: u64,
     /// Accesses that the detector had no room to remember.
     pub forgotten: u64,
+    /// Warps beyond those that it tells apart.
+    pub crowded: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
@@ -125,6 +127,7 @@ pub fn run_alone(scene: Scene, settings: &Settings) -> Result<Outcome, Failure> 
 }
 
 /// Lets somebody's entries take the place of shipped ones.
+        crowded: explored.crowded,
 fn replace(machine: &Machine, settings: &Settings) -> Result<(), Failure> {
     let Some(text) = settings.text() else {
         return Ok(());
@@ -188,6 +191,7 @@ fn explore(
         let settled = held.explore(plan, [SETTLED], check).map_err(held_error)?;
         bad = settled.bad;
     }
+    outcome.crowded += explored.crowded;
     let Some(bad) = bad else {
         return Ok(false);
     };

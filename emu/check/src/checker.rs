@@ -208,10 +208,16 @@ impl Checker {
         self.findings.take()
     }
 
-    /// How many accesses (or warps) were forgotten, since more had to be remembered of one word (of all warps at once) than
-    /// there is room for. What races with them is not found; with none, nothing was missed for that reason.
+    /// How many readers of words were forgotten, since more had to be remembered of one word than there is room for. What
+    /// races with them is not found; with none, and no [`crowded`](Self::crowded) warps, nothing was missed for want of room.
     pub fn forgotten(&self) -> u64 {
-        self.findings.forgotten + self.slots.reused
+        self.findings.forgotten
+    }
+
+    /// How many warps, copies and fills were taken to be ordered behind another one, since there were more at once than are
+    /// told apart. Races between the two are not found.
+    pub fn crowded(&self) -> u64 {
+        self.slots.reused
     }
 
     /// How many findings there were beyond those that were kept.

@@ -32,6 +32,7 @@ pub fn run(path: &Path, settings: &Settings) -> Result<Report, Failure> {
     line.forgotten = played.forgotten;
     for found in played.bad.iter().flat_map(Found::of) {
         line.add(plan.ranks, "scenario", found, settings);
+    line.crowded = played.crowded;
     }
     line.seconds = begin.elapsed().as_secs_f64();
     Ok(Report::new(&settings.seeds, vec![line]))

@@ -22,6 +22,8 @@ pub struct Played {
     /// Accesses that the detector had no room to remember.
     pub forgotten: u64,
     /// The first run with something to tell.
+    /// Warps beyond those that it tells apart.
+    pub crowded: u64,
     pub bad: Option<Run>,
 }
 
@@ -109,7 +111,8 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     Ok(Played {
         runs: explored.runs,
         forgotten: explored.forgotten,
-        bad: explored.bad,
+        crowded: explored.crowded,
+        bad,
     })
 }
 

@@ -46,6 +46,7 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// What the checker had no room to remember.
     pub forgotten: u64,
+    pub crowded: u64,
     pub end: End,
 }
 
@@ -223,6 +224,7 @@ pub fn run(
     };
     Outcome {
         forgotten: checker.forgotten(),
+        crowded: checker.crowded(),
         findings: checker.finish(),
         end,
     }
