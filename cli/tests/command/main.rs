@@ -18,6 +18,7 @@ mod run;
 mod scenario_files;
 mod scenario_memory;
 mod scenario_page;
+mod scenario_steps;
 mod scenario_tags;
 mod scenarios;
 mod source_lines;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use slabfence_emu_exec::{Launch, Site};
 
 use crate::{
-    Finding, Options, Region,
+    Finding, Options, Region, RegionKind, Rule,
     cell::Visitor,
     clock::Clock,
     clock::Lane,
@@ -14,6 +14,7 @@ use crate::{
     findings::{Findings, Where},
     map::Map,
     operation::Operation,
+    protocol::UNREAD,
     registry::{How, Occupant, Registry, Stamp, Synchronised},
     shadow::Shadow,
     slots::Slots,
@@ -34,9 +35,9 @@ pub struct Touch {
     pub len: u64,
     /// Whether it writes there.
     pub write: bool,
-}
     /// Where what it writes is copied from, if that is memory of the machine: what holds nothing there holds nothing here.
     pub from: Option<u64>,
+}
 
 /// Watches one run of a machine. See the [crate](crate).
 #[derive(Debug)]
@@ -156,13 +157,13 @@ impl Checker {
                 false => How::new(None, 1),
             };
             let by = Visitor::new(Stamp::new(lane, time, site, how), &knows);
-            self.touch(touch, &by);
             let source = touch.from.filter(|_| touch.write);
             let nothing = source.map(|from| self.map.unwritten(from, touch.len));
-        }
+            self.touch(touch, &by);
             for (from, to) in nothing.unwrap_or_default() {
                 self.map.empty(touch.address + from, to - from);
             }
+        }
     }
 
     /// One range of a copy or fill, region by region.
@@ -180,8 +181,18 @@ impl Checker {
             let offset = tract.offset(at);
             let (region, shadow) = (&tract.region, &mut tract.shadow);
             let (registry, findings) = (&self.registry, &mut self.findings);
+            let place = |offset: u64| Where::Region(region, (region.base & !15) + offset);
+            // What else is wrong with it for those who use signals is a race.
+            let lost = match region.kind {
+                RegionKind::Packets if touch.write => shadow.unread(offset, len),
+                _ => Vec::new(),
+            };
+            for (offset, writer) in lost {
+                let (at, sides) = (place(offset), (Some(writer), by.stamp));
+                findings.report(Rule::PacketLost, registry, sides, at, || UNREAD.to_owned());
+            }
             let met = |met, offset: u64| {
-                let at = Where::Region(region, (region.base & !15) + offset);
+                let at = place(offset);
                 if let Some((rule, earlier, detail)) = conflict(met, by.stamp, registry, false) {
                     findings.report(rule, registry, (earlier, by.stamp), at, || {
                         detail.to_owned()

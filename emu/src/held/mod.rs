@@ -119,6 +119,15 @@ impl Machine {
     }
 }
 
+impl Held<'_> {
+    /// How many operations of a device are enqueued. Those are numbered from 1 as they are enqueued, and what is found names
+    /// them so.
+    pub fn enqueued(&self, device: u32) -> u32 {
+        let state = self.shared.lock();
+        state.engine.outstanding(Some(device)).len() as u32
+    }
+}
+
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();

@@ -124,7 +124,11 @@ impl Reader<'_> {
             }
             graphs.push(Capture { rank, launches });
         }
-        let steps = file.step.get_ref().iter().map(|step| self.step(step));
+        let steps = file
+            .step
+            .get_ref()
+            .iter()
+            .map(|step| self.step(step, &buffers));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
         let length = |task: &Task| match task.work {
             Work::Launch(_) => u64::from(task.times),
