@@ -234,3 +234,46 @@ fn what_a_step_does_is_found_with_its_line() {
         (Some(0), Vec::new())
     );
 }
+
+#[test]
+fn names_of_a_file_do_nothing_to_a_terminal() {
+    let folder = Folder::new("steps-names");
+    let store = "st.global.u32 [%x], 7;";
+    folder.file("k.ptx", access(store).as_bytes());
+    let text = TWO
+        .replace("TAG\n", "tag = \"two\\nlines \\u001b[2J\"\n")
+        .replace("STREAM", "1")
+        .replace("\"x\"", "\"x\\u001b[31m\\r\"");
+    let check = |text: &str| {
+        let path = folder.file("s.toml", text.as_bytes());
+        Run::with(&["check", "--seeds", "3", "--scenario", &path])
+    };
+    let run = check(&text);
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+    let name = "race at buffer `x\\u{1b}[31m\\r` (two\\nlines \\u{1b}[2J), + 0: ";
+    assert!(run.out.contains(name), "{}", run.out);
+    let odd = |c: char| c.is_control() && c != '\n';
+    assert!(!run.out.contains(odd), "{:?}", run.out);
+    let gone = "[[expect]]\nbuffer = \"y\\n\\u001b[1m\"\ncontents = { words = [] }\n";
+    let missing = [
+        (
+            format!("{text}{gone}"),
+            "line 24: there is no buffer `y\\n\\u{1b}[1m`",
+        ),
+        (
+            text.replace("\"k.ptx\"", "\"k\\u001b.ptx\""),
+            "k\\u{1b}.ptx",
+        ),
+        (
+            text.replace("[[step]]", "\"a\\u001b\" = 1\n[[step]]"),
+            "unknown field `a\\u{1b}`",
+        ),
+    ];
+    for (text, words) in missing {
+        let run = check(&text);
+        assert_eq!(run.code, Some(2), "{}", run.out);
+        assert!(run.err.contains(words), "{}", run.err);
+        assert_eq!(run.err.find(odd), None, "{:?}", run.err);
+        assert_eq!(run.err.lines().count(), 1, "{:?}", run.err);
+    }
+}
