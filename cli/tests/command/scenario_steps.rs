@@ -1,5 +1,7 @@
 //! What `slabfence check --scenario` holds fills and copies to, and how it names them.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use super::files::Folder;
@@ -276,4 +278,27 @@ fn names_of_a_file_do_nothing_to_a_terminal() {
         assert_eq!(run.err.find(odd), None, "{:?}", run.err);
         assert_eq!(run.err.lines().count(), 1, "{:?}", run.err);
     }
+}
+
+#[test]
+fn a_host_that_gives_no_machine_is_told_apart_from_what_is_found() {
+    let folder = Folder::new("steps-room");
+    folder.file("k.ptx", access("").as_bytes());
+    let text = TWO.replace("TAG\n", "").replace("STREAM", "1");
+    let path = folder.file("s.toml", text.as_bytes());
+    // Kilobytes of addresses: enough for the program, and not for a machine.
+    let script = "ulimit -v 4000000; exec \"$0\" check --scenario \"$1\"";
+    let shell = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_slabfence"), &path])
+        .output()
+        .expect("a shell");
+    let err = String::from_utf8(shell.stderr).expect("text");
+    assert_eq!(
+        (shell.status.code(), shell.stdout.len()),
+        (Some(2), 0),
+        "{err}"
+    );
+    let words =
+        "slabfence: the emulated machine: the host refused what an emulated machine needs: ";
+    assert!(err.starts_with(words) && err.lines().count() == 1, "{err}");
 }
