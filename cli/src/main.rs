@@ -9,6 +9,7 @@ mod files;
 mod graph;
 mod litmus;
 mod numbers;
+mod plain;
 mod processes;
 mod ranks;
 mod status;
@@ -84,7 +85,7 @@ fn main() -> ExitCode {
 
 /// Says something on standard error. Not by `eprintln!`, which panics where nobody can be told.
 fn complain(words: &str) {
-    let _ = writeln!(std::io::stderr(), "slabfence: {words}");
+    let _ = writeln!(std::io::stderr(), "slabfence: {}", plain::lines(words));
 }
 
 /// Prints what came of a command, and gives its exit status.
@@ -93,7 +94,7 @@ fn finish<R: Serialize + Display>(outcome: Result<(bool, R), Failure>, json: boo
         Ok((ok, report)) => {
             let text = match json {
                 true => serde_json::json!(report).to_string(),
-                false => report.to_string(),
+                false => plain::lines(&report.to_string()),
             };
             (Some(text), ExitCode::from(u8::from(!ok)))
         }

@@ -47,10 +47,15 @@ pub(crate) fn perform(
                 ));
             }
             match &from {
-                Source::Address(from) => host::copy(to, *from, len),
-                Source::Bytes(bytes) => host::store(to, bytes),
+                Source::Address(from) => {
+                    host::copy(to, *from, len);
+                    world.memory.copied(to, *from, len);
+                }
+                Source::Bytes(bytes) => {
+                    host::store(to, bytes);
+                    world.memory.wrote(to, len);
+                }
             }
-            world.memory.wrote(to, len);
         }
         Work::Fill {
             to,

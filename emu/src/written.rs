@@ -34,6 +34,24 @@ impl Written {
         self.0.insert(from, to);
     }
 
+    /// Takes out the bytes from one offset to another.
+    pub(crate) fn remove(&mut self, from: u64, to: u64) {
+        while let Some((&start, &end)) = self.0.range(..to).next_back()
+            && end > from
+        {
+            self.0.remove(&start);
+            if start < from {
+                self.0.insert(start, from);
+            }
+            if end > to {
+                self.0.insert(to, end);
+            }
+            if start < from {
+                break;
+            }
+        }
+    }
+
     /// The spans, as far as they lie in the first `len` bytes.
     pub(crate) fn within(&self, len: u64) -> Vec<(u64, u64)> {
         let spans = self.0.range(..len);
@@ -52,8 +70,41 @@ pub(crate) fn piece(range: &Range) -> Option<Piece> {
 }
 
 impl Memory {
-    /// A copy or fill has written `len` bytes.
+    /// A fill, or a copy of what holds something, has written `len` bytes.
     pub(crate) fn wrote(&mut self, address: u64, len: u64) {
+        self.mark(address, len, Written::add);
+    }
+
+    /// A copy has written `len` bytes: those hold something that do so where they come from.
+    pub(crate) fn copied(&mut self, address: u64, from: u64, len: u64) {
+        let unwritten = self.unwritten(from, len);
+        self.wrote(address, len);
+        for (start, end) in unwritten {
+            self.mark(address + start, end - start, Written::remove);
+        }
+    }
+
+    /// The bytes that hold nothing, as spans of offsets.
+    fn unwritten(&self, address: u64, len: u64) -> Vec<(u64, u64)> {
+        let end = address.saturating_add(len);
+        let mut spans = Vec::new();
+        for range in self.map.within(address, len) {
+            let (mut at, to) = (address.max(range.base), end.min(range.end()));
+            for (from, until) in self.written(range).unwrap_or(vec![(0, range.len)]) {
+                let (from, until) = (range.base + from, range.base + until);
+                if at < from.min(to) {
+                    spans.push((at - address, from.min(to) - address));
+                }
+                at = at.max(until);
+            }
+            if at < to {
+                spans.push((at - address, to - address));
+            }
+        }
+        spans
+    }
+
+    fn mark(&mut self, address: u64, len: u64, how: fn(&mut Written, u64, u64)) {
         let end = address.saturating_add(len);
         let spans = self.map.within(address, len).filter_map(|range| {
             let (from, to) = (address.max(range.base), end.min(range.end()));
@@ -61,7 +112,7 @@ impl Memory {
         });
         let spans: Vec<_> = spans.filter(|(_, from, to)| from < to).collect();
         for (piece, from, to) in spans {
-            self.written.entry(piece).or_default().add(from, to);
+            how(self.written.entry(piece).or_default(), from, to);
         }
     }
 
@@ -105,6 +156,43 @@ mod tests {
         written.add(70, 75);
         assert_eq!(written.within(100), [(0, 64), (70, 75), (80, 90)]);
         assert_eq!(written.within(64), [(0, 64)]);
+    }
+
+    #[test]
+    fn spans_are_parted_where_bytes_are_taken_out() {
+        let without = |from, to| {
+            let mut written = Written::default();
+            written.add(0, 16);
+            written.add(32, 48);
+            written.remove(from, to);
+            written.within(100)
+        };
+        assert_eq!(without(4, 8), [(0, 4), (8, 16), (32, 48)]);
+        assert_eq!(without(8, 40), [(0, 8), (40, 48)]);
+        assert_eq!(without(0, 32), [(32, 48)]);
+        assert_eq!(without(16, 32), [(0, 16), (32, 48)]);
+        assert_eq!(without(0, 50), []);
+    }
+
+    #[test]
+    fn what_is_copied_is_written_as_far_as_it_was_where_it_comes_from() {
+        let mut memory = Memory::new(&[0], 64 << 20, 2 << 20).expect("a memory");
+        let mut alloc = || memory.alloc(0, 256, Kind::Device).expect("an allocation");
+        let (from, to) = (alloc(), alloc());
+        let spans = |memory: &Memory, base| {
+            let range = memory.map.at(base).expect("the range");
+            memory.written(range)
+        };
+        memory.wrote(from + 16, 32);
+        memory.wrote(to, 24);
+        memory.copied(to + 8, from + 8, 64);
+        assert_eq!(spans(&memory, to), Some(vec![(0, 8), (16, 48)]));
+        memory.map.at(from).expect("the range").stored.set(true);
+        memory.copied(to, from, 256);
+        assert_eq!(spans(&memory, to), None);
+        // What no memory of the machine holds is the host's own.
+        memory.copied(to, 0x1000, 8);
+        assert_eq!(spans(&memory, to), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread;
 use slabfence::driver::{Device, Driver};
 use slabfence::layout::Cause;
 use slabfence_emu::held::{End, HeldError, Looked, Patience, Plan, Run};
-use slabfence_emu::{Machine, Profile};
+use slabfence_emu::{Machine, MachineError, Profile};
 
 use super::kernels::Way;
 use super::local::{Scene, Stand};
@@ -41,8 +41,10 @@ pub fn too_many_lost() -> bool {
 pub struct Outcome {
     /// Runs that were made.
     pub runs: u64,
-    /// Accesses that the detector had no room to remember.
+    /// Readers of words that the detector had no room to remember.
     pub forgotten: u64,
+    /// Warps beyond those that it tells apart.
+    pub crowded: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
@@ -61,7 +63,12 @@ pub fn machine(devices: u32, profile: &Profile) -> Result<(Machine, Driver), Fai
         granularity: GRANULARITY,
         ..profile.clone()
     };
-    let machine = Machine::new(profile, devices).map_err(|error| fault(error.to_string()))?;
+    let none = |error: MachineError| match error {
+        // Nothing was found: whoever runs this must give it more.
+        MachineError::Host(_) => Failure::Use(format!("the emulated machine: {error}")),
+        _ => fault(error.to_string()),
+    };
+    let machine = Machine::new(profile, devices).map_err(none)?;
     let api = machine.api().map_err(|error| fault(error.to_string()))?;
     Ok((machine, Driver::from_api(api)?))
 }
@@ -120,6 +127,7 @@ pub fn run_alone(scene: Scene, settings: &Settings) -> Result<Outcome, Failure> 
     Ok(Outcome {
         runs: explored.runs,
         forgotten: explored.forgotten,
+        crowded: explored.crowded,
         bad: explored.bad,
     })
 }
@@ -183,6 +191,7 @@ fn explore(
     let explored = explored.map_err(held_error)?;
     outcome.runs += explored.runs;
     outcome.forgotten += explored.forgotten;
+    outcome.crowded += explored.crowded;
     let mut bad = explored.bad;
     if bad.is_none() && !last && seeds.last() != Some(&SETTLED) {
         let settled = held.explore(plan, [SETTLED], check).map_err(held_error)?;

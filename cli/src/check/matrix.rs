@@ -102,6 +102,7 @@ fn line(pair: Pair, worlds: &[u32], settings: &Settings) -> Result<Line, Failure
         let Outcome {
             runs,
             forgotten,
+            crowded,
             bad,
         } = outcome.map_err(|failure| {
             let place = format!("{pair}, world {}, {}", case.world(), case.name());
@@ -110,6 +111,7 @@ fn line(pair: Pair, worlds: &[u32], settings: &Settings) -> Result<Line, Failure
         line.cases += 1;
         line.runs += runs;
         line.forgotten += forgotten;
+        line.crowded += crowded;
         for found in bad.iter().flat_map(Found::of) {
             line.add(case.world(), case.name(), found, settings);
         }

@@ -49,8 +49,10 @@ pub struct Line {
     pub left_out: u64,
     /// Runs.
     pub runs: u64,
-    /// Accesses that the detector had no room to remember, in all runs.
+    /// Readers of words that the detector had no room to remember, in all runs.
     pub forgotten: u64,
+    /// Warps that there were at once beyond those that the detector tells apart, in all runs.
+    pub crowded: u64,
     /// How long it took.
     pub seconds: f64,
     findings: Vec<Entry>,
@@ -94,6 +96,7 @@ impl Line {
             left_out: 0,
             runs: 0,
             forgotten: 0,
+            crowded: 0,
             seconds: 0.0,
             findings: Vec::new(),
         }
@@ -165,11 +168,14 @@ impl fmt::Display for Line {
                 self.left_out
             )?;
         }
-        if self.forgotten > 0 {
+        let limits = [
+            (self.forgotten, "readers of words", "the checker remembers"),
+            (self.crowded, "warps at once", "the checker tells apart"),
+        ];
+        for (count, what, room) in limits.into_iter().filter(|(count, ..)| *count > 0) {
             writeln!(
                 f,
-                "  {} accesses were more than the checker remembers (see its limits in docs/checker.md): what races with those was not found",
-                self.forgotten
+                "  {count} {what} were more than {room} (see its limits in docs/checker.md): what races with those was not found"
             )?;
         }
         for entry in &self.findings {

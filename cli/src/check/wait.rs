@@ -1,7 +1,7 @@
 //! Who waits in a deadlock, in data.
 
 use serde::Serialize;
-use slabfence_emu::held::{self, LastWriter, Poll, Reason, Waiter, Writer};
+use slabfence_emu::held::{self, LastWriter, Poll, Reason, Relation, Waiter, Writer};
 
 /// Somebody who waits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,6 +44,8 @@ struct Word {
     offset: u64,
     /// What the code compares it with.
     expected: Option<u64>,
+    /// What it must be to that for the lanes to go on: `equal`, `different`, `less`, `at-most`, `more` or `at-least`.
+    awaited: Option<&'static str>,
     /// What the lanes saw last.
     seen: u64,
     /// What it holds now.
@@ -143,6 +145,7 @@ impl Word {
             region: poll.place.region.clone(),
             offset: poll.place.offset,
             expected: poll.expected,
+            awaited: poll.awaited.map(name),
             seen: poll.seen,
             current: poll.now,
             writers: poll.writers.iter().map(Source::of).collect(),
@@ -175,6 +178,18 @@ impl Last {
             warp: by.warp,
             ptx_line: by.line,
         }
+    }
+}
+
+/// The word for a relation in JSON.
+fn name(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Equal => "equal",
+        Relation::Different => "different",
+        Relation::Less => "less",
+        Relation::AtMost => "at-most",
+        Relation::More => "more",
+        Relation::AtLeast => "at-least",
     }
 }
 

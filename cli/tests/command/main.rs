@@ -19,6 +19,7 @@ mod scenario_files;
 mod scenario_memory;
 mod scenario_page;
 mod scenario_size;
+mod scenario_steps;
 mod scenario_tags;
 mod scenarios;
 mod source_lines;

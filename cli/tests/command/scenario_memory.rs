@@ -239,11 +239,21 @@ fn what_the_checker_had_no_room_to_remember_is_told() {
         assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
         run.out
     };
-    let limit = "accesses were more than the checker remembers";
+    let limit = "readers of words were more than the checker remembers";
     assert!(!told("256").contains(limit));
     assert!(
         told("260").contains(&format!("\n  4 {limit}")),
         "{}",
         told("260")
     );
+    // Blocks that never touch a word have no readers: they are warps.
+    let quick = folder.file(
+        "k.ptx",
+        ptx.replace("ld.global.u32 %word, [%from];\n", "")
+            .as_bytes(),
+    );
+    assert!(quick.ends_with("k.ptx"));
+    let crowd = told("4000");
+    let warps = "warps at once were more than the checker tells apart";
+    assert!(crowd.contains(warps) && !crowd.contains(limit), "{crowd}");
 }

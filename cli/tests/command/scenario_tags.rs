@@ -154,6 +154,30 @@ fn a_packet_that_nobody_reads_is_found_when_it_is_overwritten() {
 }
 
 #[test]
+fn a_packet_that_nobody_reads_is_found_when_a_step_fills_it() {
+    let store = "cvt.u64.u32 %y, %n; shl.b64 %y, %y, 32; st.relaxed.sys.global.u64 [%x], %y;";
+    let fill =
+        "[[step]]\nrank = 0\nfill = { to = { buffer = \"x\", offset = 4 }, size = 2, byte = 0 }\n";
+    let on = |kind: &str, body: &str| {
+        let kind = EPOCH
+            .replace("KIND", kind)
+            .replace("times = 2", "times = 1");
+        found("scenario-filled", &(kind + fill), &with_epoch(body), &[])
+    };
+    let (code, list) = on("tag = \"packets\"", store);
+    assert_eq!((code, rules(&list)), (Some(1), vec!["packet-lost"]));
+    assert_eq!(list[0]["earlier"]["kernel"], "access");
+    assert_eq!(
+        list[0]["later"]["access"],
+        "copy or fill to it (the `fill` in line 24)"
+    );
+    assert_eq!(list[0]["region"]["offset"], 0);
+    let read = format!("{store} ld.relaxed.sys.global.u64 %y, [%x];");
+    assert_eq!(on("tag = \"packets\"", &read), (Some(0), Vec::new()));
+    assert_eq!(on("", store), (Some(0), Vec::new()), "no packets");
+}
+
+#[test]
 fn the_slot_of_another_epoch_is_found() {
     let load = "ld.relaxed.sys.global.u32 %v, [%x];";
     let slot = |slot: u32| {

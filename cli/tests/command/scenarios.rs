@@ -102,6 +102,61 @@ fn a_store_behind_a_buffer_that_others_map_is_out_of_bounds() {
     assert_eq!(last, (Some(0), Vec::new()));
 }
 
+#[test]
+fn an_access_across_the_end_of_a_buffer_is_out_of_bounds_whoever_has_it() {
+    let across = |mapped: &str, offset: u32| {
+        let body = format!("st.global.u64 [%x+{offset}], %x;");
+        let scenario = SHARED.replace("MAPPED", mapped).replace("128", "124");
+        found("scenario-end", &scenario, &access(&body), &[])
+    };
+    for mapped in ["", "mapped = [1]"] {
+        assert_eq!(across(mapped, 48), (Some(0), Vec::new()), "{mapped}");
+        let (code, list) = across(mapped, 56);
+        assert_eq!(
+            (code, rules(&list)),
+            (Some(1), vec!["out-of-bounds"]),
+            "{mapped}"
+        );
+        assert_eq!(list[0]["detail"], "4 bytes of it are left", "{mapped}");
+        assert_eq!(list[0]["region"]["offset"], 120, "{mapped}");
+    }
+}
+
+#[test]
+fn an_access_in_no_memory_is_told_by_what_is_near() {
+    let parts = "[[buffer.part]]\nname = \"rows\"\noffset = 32\nsize = 64";
+    for mapped in ["", "mapped = [1]\n"] {
+        let near = |body: &str| {
+            let (code, list) = on_shared("scenario-near", &format!("{mapped}{parts}"), body);
+            assert_eq!((code, list.len()), (Some(1), 1), "{list:?}");
+            let words = list[0]["detail"].as_str().expect("words");
+            (rules(&list)[0].to_owned(), words.to_owned())
+        };
+        let rows = "`rows` of buffer `x`";
+        let found = |rule: &str, words: String| (rule.to_owned(), words);
+        let before = near("st.global.u32 [%x+-40], 7;");
+        assert_eq!(
+            before,
+            found("out-of-bounds", format!("8 bytes before {rows}"))
+        );
+        let behind = near("st.global.u32 [%x+36], 7;");
+        assert_eq!(
+            behind,
+            found("out-of-bounds", format!("4 bytes past the end of {rows}"))
+        );
+        let null = near("mov.u64 %y, 64; st.global.u32 [%y], 7;");
+        assert_eq!(
+            null,
+            found("out-of-bounds", "nothing is at 0x40".to_owned())
+        );
+    }
+    let body = "st.global.u32 [%x+1022], 7;";
+    let (_, list) = on_shared("scenario-odd-far", "", body);
+    assert_eq!(rules(&list), ["misaligned"]);
+    let words = "the address (958 bytes past the end of buffer `x`) is no multiple of 4";
+    assert_eq!(list[0]["detail"], words);
+}
+
 /// Two ranks; both map `flag` of rank 0, which has 256 bytes and `TAG`. Rank 0 waits there for what rank 1 should write.
 pub const WAIT: &str = r#"ptx = "k.ptx"
 ranks = 3
@@ -161,6 +216,47 @@ fn a_deadlock_tells_who_waits_for_what_and_who_maps_the_word() {
         assert_eq!(ranks, [Some(0), Some(1)], "rank 2 does not map it");
         assert_eq!(writers[1]["operations"][0]["kernel"], "access");
         assert_eq!(poll["last_writer"], Value::Null);
+    }
+}
+
+#[test]
+fn a_deadlock_tells_what_would_end_the_wait() {
+    let poll = "LOOP: ld.relaxed.sys.global.u32 %v, [%x];";
+    let table = [
+        (
+            "setp.ne.u32 %p, %v, 7; @%p bra LOOP;",
+            "equal",
+            "expects 0x7, saw 0x0",
+        ),
+        (
+            "setp.eq.u32 %p, %v, 0; @%p bra LOOP;",
+            "different",
+            "expects anything but 0x0, saw 0x0",
+        ),
+        (
+            "setp.ne.u32 %p, %v, 0; @!%p bra LOOP;",
+            "different",
+            "expects anything but 0x0, saw 0x0",
+        ),
+        (
+            "setp.ne.u32 %p, %v, 0; @%p bra DONE; bra LOOP; DONE:",
+            "different",
+            "expects anything but 0x0, saw 0x0",
+        ),
+        (
+            "setp.lt.u32 %p, %v, 5; @%p bra LOOP;",
+            "at-least",
+            "expects at least 0x5, saw 0x0",
+        ),
+    ];
+    for (behind, awaited, words) in table {
+        let ptx = access(&format!("{poll} {behind}"));
+        let (code, list) = found("scenario-until", WAIT, &ptx, &[]);
+        assert_eq!((code, rules(&list)), (Some(1), vec!["deadlock"]));
+        let wait = &list[0]["waits"][0];
+        assert_eq!(wait["polls"][0]["awaited"], awaited, "{behind}");
+        let said = wait["words"].as_str().expect("words");
+        assert!(said.contains(words), "{behind}: {said}");
     }
 }
 

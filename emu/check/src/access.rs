@@ -177,16 +177,9 @@ impl Scene<'_> {
     }
 
     fn nowhere(&mut self, lane: usize, address: u64, map: &Map) {
-        let (rule, detail) = match (map.gone_at(address), map.below(address)) {
-            (Some(gone), _) => (Rule::StaleAddress, format!("`{}` was there", gone.title())),
-            (None, Some(below)) => {
-                let past = address - below.end().min(address);
-                (
-                    Rule::OutOfBounds,
-                    format!("{past} bytes past the end of {}", below.title()),
-                )
-            }
-            (None, None) => (Rule::OutOfBounds, format!("nothing is at {address:#x}")),
+        let (rule, detail) = match map.gone_at(address) {
+            Some(gone) => (Rule::StaleAddress, format!("`{}` was there", gone.title())),
+            None => (Rule::OutOfBounds, map.nowhere(address)),
         };
         let stamp = self.stamp(lane);
         let at = Where::Nowhere(address);

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use slabfence_emu_exec::{Launch, Site};
 
 use crate::{
-    Finding, Options, Region,
+    Finding, Options, Region, RegionKind, Rule,
     cell::Visitor,
     clock::Clock,
     clock::Lane,
@@ -14,6 +14,7 @@ use crate::{
     findings::{Findings, Where},
     map::Map,
     operation::Operation,
+    protocol::UNREAD,
     registry::{How, Occupant, Registry, Stamp, Synchronised},
     shadow::Shadow,
     slots::Slots,
@@ -34,6 +35,8 @@ pub struct Touch {
     pub len: u64,
     /// Whether it writes there.
     pub write: bool,
+    /// Where what it writes is copied from, if that is memory of the machine: what holds nothing there holds nothing here.
+    pub from: Option<u64>,
 }
 
 /// Watches one run of a machine. See the [crate](crate).
@@ -174,7 +177,12 @@ impl Checker {
                 false => How::new(None, 1),
             };
             let by = Visitor::new(Stamp::new(lane, time, site, how), &knows);
+            let source = touch.from.filter(|_| touch.write);
+            let nothing = source.map(|from| self.map.unwritten(from, touch.len));
             self.touch(touch, &by);
+            for (from, to) in nothing.unwrap_or_default() {
+                self.map.empty(touch.address + from, to - from);
+            }
         }
     }
 
@@ -193,8 +201,18 @@ impl Checker {
             let offset = tract.offset(at);
             let (region, shadow) = (&tract.region, &mut tract.shadow);
             let (registry, findings) = (&self.registry, &mut self.findings);
+            let place = |offset: u64| Where::Region(region, (region.base & !15) + offset);
+            // What else is wrong with it for those who use signals is a race.
+            let lost = match region.kind {
+                RegionKind::Packets if touch.write => shadow.unread(offset, len),
+                _ => Vec::new(),
+            };
+            for (offset, writer) in lost {
+                let (at, sides) = (place(offset), (Some(writer), by.stamp));
+                findings.report(Rule::PacketLost, registry, sides, at, || UNREAD.to_owned());
+            }
             let met = |met, offset: u64| {
-                let at = Where::Region(region, (region.base & !15) + offset);
+                let at = place(offset);
                 if let Some((rule, earlier, detail)) = conflict(met, by.stamp, registry, false) {
                     findings.report(rule, registry, (earlier, by.stamp), at, || {
                         detail.to_owned()
@@ -221,10 +239,16 @@ impl Checker {
         self.findings.take()
     }
 
-    /// How many accesses (or warps) were forgotten, since more had to be remembered of one word (of all warps at once) than
-    /// there is room for. What races with them is not found; with none, nothing was missed for that reason.
+    /// How many readers of words were forgotten, since more had to be remembered of one word than there is room for. What
+    /// races with them is not found; with none, and no [`crowded`](Self::crowded) warps, nothing was missed for want of room.
     pub fn forgotten(&self) -> u64 {
-        self.findings.forgotten + self.slots.reused
+        self.findings.forgotten
+    }
+
+    /// How many warps, copies and fills were taken to be ordered behind another one, since there were more at once than are
+    /// told apart. Races between the two are not found.
+    pub fn crowded(&self) -> u64 {
+        self.slots.reused
     }
 
     /// How many findings there were beyond those that were kept.

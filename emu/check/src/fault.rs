@@ -29,7 +29,7 @@ impl Checker {
                 reason,
             } => {
                 let address = home.unwrap_or(addr);
-                let (rule, detail) = self.not_there(address, reason, was);
+                let (rule, detail) = self.not_there(address, u64::from(size), reason, was);
                 let verb = match access {
                     AccessKind::Load => "load",
                     AccessKind::Store => "store",
@@ -41,7 +41,10 @@ impl Checker {
             FaultKind::Misaligned { addr, align, space } => {
                 let at = at(space, home.unwrap_or(addr));
                 let detail = match at {
-                    Where::Nowhere(address) => format!("{address:#x} is no multiple of {align}"),
+                    Where::Nowhere(address) => match self.map.nearby(address) {
+                        Some(near) => format!("the address ({near}) is no multiple of {align}"),
+                        None => format!("{address:#x} is no multiple of {align}"),
+                    },
                     _ => format!("the address is no multiple of {align}"),
                 };
                 let access = format!("access of {align} bytes that faulted");
@@ -82,6 +85,7 @@ impl Checker {
     fn not_there(
         &self,
         address: u64,
+        size: u64,
         reason: MemoryFault,
         was: impl FnOnce() -> Option<String>,
     ) -> (Rule, String) {
@@ -92,6 +96,13 @@ impl Checker {
             (None, Some(_)) => None,
         };
         match (gone, region) {
+            // It begins where the device may go, and there is not all of it.
+            (None, Some(region))
+                if reason == MemoryFault::Unmapped && region.end() - address < size =>
+            {
+                let left = region.end() - address;
+                (Rule::OutOfBounds, format!("{left} bytes of it are left"))
+            }
             (None, Some(region)) => {
                 let right = match reason {
                     MemoryFault::ReadOnly => "may only read",
@@ -101,14 +112,7 @@ impl Checker {
                 (Rule::WrongRegion, words)
             }
             (Some(gone), None) => (Rule::StaleAddress, format!("`{gone}` was there")),
-            _ => match self.map.below(address) {
-                Some(below) => {
-                    let past = address.saturating_sub(below.end());
-                    let words = format!("{past} bytes past the end of {}", below.title());
-                    (Rule::OutOfBounds, words)
-                }
-                None => (Rule::OutOfBounds, format!("nothing is at {address:#x}")),
-            },
+            _ => (Rule::OutOfBounds, self.map.nowhere(address)),
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Findings {
     found: Vec<Finding>,
     /// Findings that were not kept.
     pub(crate) dropped: u64,
-    /// Accesses that were forgotten, though what comes may race with them.
+    /// Readers of words, and users of signals, that were forgotten, though what comes may race with them.
     pub(crate) forgotten: u64,
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Map {
 const RECENT: usize = 256;
 const LINE: u64 = 128;
 
+/// Within how many bytes of a region an address is told by it.
+const NEAR: u64 = 1 << 32;
 /// How many regions that are gone are remembered.
 const REMEMBERED: usize = 1024;
 
@@ -81,6 +83,37 @@ impl Map {
 
     /// Says that what is in a range held something before anybody accessed it.
     pub(crate) fn written(&mut self, base: u64, len: u64) {
+        self.parts(base, len, |tract, from, to| {
+            let (from, to) = (tract.offset(from), tract.offset(to));
+            tract.shadow.written(from, to);
+        });
+    }
+
+    /// What of a range holds nothing, as spans of offsets in it. Where no region is, nobody knows of anything missing.
+    pub(crate) fn unwritten(&mut self, base: u64, len: u64) -> Vec<(u64, u64)> {
+        let mut spans = Vec::new();
+        self.parts(base, len, |tract, from, to| {
+            let origin = tract.region.base & !15;
+            let found = tract
+                .shadow
+                .unwritten(from - origin, to - origin)
+                .into_iter();
+            let span = |(from, to)| (origin + from - base, origin + to - base);
+            spans.extend(found.map(span));
+        });
+        spans
+    }
+
+    /// Says that a range holds nothing, whoever has written it.
+    pub(crate) fn empty(&mut self, base: u64, len: u64) {
+        self.parts(base, len, |tract, from, to| {
+            let (from, to) = (tract.offset(from), tract.offset(to));
+            tract.shadow.empty(from, to);
+        });
+    }
+
+    /// Looks at the regions of a range, each with the addresses of its part of it.
+    fn parts(&mut self, base: u64, len: u64, mut look: impl FnMut(&mut Tract, u64, u64)) {
         let end = base.saturating_add(len);
         let first = self
             .tracts
@@ -88,8 +121,7 @@ impl Map {
         let inside = |tract: &&mut Tract| tract.region.base < end;
         for tract in self.tracts[first..].iter_mut().take_while(inside) {
             let (from, to) = (base.max(tract.region.base), end.min(tract.region.end()));
-            let (from, to) = (tract.offset(from), tract.offset(to));
-            tract.shadow.written(from, to);
+            look(tract, from, to);
         }
     }
 
@@ -185,11 +217,25 @@ impl Map {
         self.gone.iter().rev().find(held)
     }
 
-    /// The last region that starts at or below an address.
-    pub(crate) fn below(&self, address: u64) -> Option<&Region> {
+    /// Where an address is that is in no region, by the region that it is nearest to: addresses themselves differ between
+    /// processes. `None` if it is near none.
+    pub(crate) fn nearby(&self, address: u64) -> Option<String> {
         let next = self
             .tracts
             .partition_point(|tract| tract.region.base <= address);
-        Some(&self.tracts[next.checked_sub(1)?].region)
+        let below = next.checked_sub(1).map(|at| &self.tracts[at].region);
+        let past =
+            below.map(|below| (address - below.end().min(address), below, "past the end of"));
+        let above = self.tracts.get(next).map(|tract| &tract.region);
+        let before = above.map(|above| (above.base - address, above, "before"));
+        let near = past.into_iter().chain(before);
+        let (far, region, side) = near.min_by_key(|(far, ..)| *far)?;
+        (far < NEAR).then(|| format!("{far} bytes {side} {}", region.title()))
+    }
+
+    /// The same in words, also of what is no address at all.
+    pub(crate) fn nowhere(&self, address: u64) -> String {
+        let nothing = || format!("nothing is at {address:#x}");
+        self.nearby(address).unwrap_or_else(nothing)
     }
 }

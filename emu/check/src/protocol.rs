@@ -13,6 +13,9 @@ use crate::{
 /// Users of one value that are remembered. Later ones are not.
 const USERS: usize = 1 << 14;
 
+/// How a packet is lost.
+pub(crate) const UNREAD: &str = "nobody has read the packet";
+
 /// What is wrong with a store (or read-modify-write) to a word: the rule and the other side. `saw`: it read what it
 /// overwrites.
 pub(crate) fn overwritten(
@@ -44,7 +47,7 @@ pub(crate) fn overwritten(
         ));
     }
     if word.unread && kind == RegionKind::Packets {
-        found.push((Rule::PacketLost, word.write, "nobody has read the packet"));
+        found.push((Rule::PacketLost, word.write, UNREAD));
     }
     found
 }

@@ -53,6 +53,17 @@ pub enum Writers {
     },
 }
 
+impl Writers {
+    /// The one rank that may store so many bytes from the start, if it is one.
+    pub fn at(self, offset: u64) -> Option<u32> {
+        match self {
+            Self::Anyone => None,
+            Self::Rank(rank) => Some(rank),
+            Self::Lines { world } => Some((offset / LINE % u64::from(world.max(1))) as u32),
+        }
+    }
+}
+
 /// A range of device memory.
 #[derive(Clone, Debug)]
 pub struct Region {
@@ -203,14 +214,7 @@ impl Region {
 
     /// The one rank that may store at `address`, if it is one.
     pub fn writer(&self, address: u64) -> Option<u32> {
-        match self.writers {
-            Writers::Anyone => None,
-            Writers::Rank(rank) => Some(rank),
-            Writers::Lines { world } => {
-                let line = address.wrapping_sub(self.base) / LINE;
-                Some((line % u64::from(world.max(1))) as u32)
-            }
-        }
+        self.writers.at(address.wrapping_sub(self.base))
     }
 }
 

@@ -124,6 +124,36 @@ impl Shadow {
         words.for_each(|word| word.mark(marks));
     }
 
+    /// The bytes from one offset to another that hold nothing, in spans.
+    pub(crate) fn unwritten(&mut self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        self.parts(from, to, |cell, from, to| match spans.last_mut() {
+            _ if cell.initialised => {}
+            Some(last) if last.1 == from => last.1 = to,
+            _ => spans.push((from, to)),
+        });
+        spans
+    }
+
+    /// These bytes hold nothing, whoever has written them: what was copied there holds nothing.
+    pub(crate) fn empty(&mut self, from: u64, to: u64) {
+        self.parts(from, to, |cell, _, _| cell.initialised = false);
+    }
+
+    /// Looks at the cells of a range, each with the bytes that it stands for.
+    fn parts(&mut self, from: u64, to: u64, mut look: impl FnMut(&mut Cell, u64, u64)) {
+        let mut at = from;
+        while at < to {
+            let part = (QUAD - at % QUAD).min(to - at);
+            let cells = self.quad(at).cells(at % QUAD, part);
+            let each = part / cells.len() as u64;
+            for (cell, n) in cells.iter_mut().zip(0..) {
+                look(cell, at + n * each, at + (n + 1) * each);
+            }
+            at += part;
+        }
+    }
+
     /// The word of this size at an offset, and the writer of one of other extent that lay over it, which is no more.
     pub(crate) fn word(&mut self, offset: u64, size: u32) -> (&mut Word, Option<Stamp>) {
         let words = self.words.entry(offset / QUAD).or_default();
@@ -152,6 +182,17 @@ impl Shadow {
         let words = self.words.get_mut(&(offset / QUAD))?;
         let same = |word: &&mut Word| (word.offset, word.size) == (offset, size);
         words.iter_mut().find(same)
+    }
+
+    /// Offset and writer of the words in a range that nobody has taken.
+    pub(crate) fn unread(&self, offset: u64, len: u64) -> Vec<(u64, Stamp)> {
+        let end = offset + len;
+        let hit = |word: &&Word| word.offset < end && word.offset + u64::from(word.size) > offset;
+        let words = self.words.values().flatten().filter(hit);
+        let unread = words.filter(|word| word.unread);
+        let mut unread: Vec<_> = unread.map(|word| (word.offset, word.write)).collect();
+        unread.sort_unstable_by_key(|(offset, _)| *offset);
+        unread
     }
 
     /// Weak stores cover a range: what strong ones published there is no more to be had.

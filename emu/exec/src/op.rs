@@ -1,7 +1,7 @@
 //! Decoded instructions: every operand is a place in a warp's register file, every name is a number.
 
 use crate::{
-    AccessKind, Fence, Operation, Order, Scope, Space,
+    AccessKind, Fence, Operation, Order, Relation, Scope, Space,
     value::{Narrow, Scalar, Wide, convert::Conversion, f32s, halves, rounding::Rounding},
 };
 use slabfence_emu_ptx::{Modifier, SpecialRegister, Type};
@@ -113,6 +113,8 @@ pub(crate) enum Question {
 /// What becomes of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
+    /// What holds where the comparison does, of integers.
+    pub(crate) relation: Option<Relation>,
     /// Combined with this predicate first.
     pub(crate) combine: Option<(Logic, Flag)>,
     pub(crate) target: VerdictTarget,

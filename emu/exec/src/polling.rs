@@ -1,9 +1,10 @@
 //! What lanes poll, and for which value, as far as the code tells.
 
 use crate::{
-    Cta, Space,
-    op::{MemoryOp, Op, Place, Where},
+    Cta, Relation, Space,
+    op::{Inst, MemoryOp, Op, Place, Verdict, Where},
     registers::{Registers, lanes_of},
+    relation::awaited,
     warp::{Fragment, Warp},
     window,
 };
@@ -29,6 +30,28 @@ pub struct Polled {
     /// What the code compares that with: where it waits for one value, this value. `None` if it is no comparison of two
     /// registers, or of a register and a number, soon behind the access.
     pub compared: Option<u64>,
+    /// What the word must be to that value, for the lane to go on. `None` where the code does not tell.
+    pub awaited: Option<Relation>,
+}
+
+/// The comparison of what an access gave.
+struct Compared {
+    /// The element.
+    element: usize,
+    /// What it is compared with.
+    with: Place,
+    awaited: Option<Relation>,
+    /// Whether it asks for the same or another, and nothing of order.
+    equality: bool,
+}
+
+impl Compared {
+    /// What a lane that saw this awaits. Where the branch does not tell, one that saw another value and polls on waits for
+    /// this one: of what it saw it would have had enough.
+    fn awaits(&self, seen: u64, with: u64) -> Option<Relation> {
+        let other = self.equality && seen != with;
+        self.awaited.or(other.then_some(Relation::Equal))
+    }
 }
 
 impl Cta {
@@ -54,13 +77,16 @@ impl Cta {
             return Vec::new();
         };
         let registers = &warp.registers;
-        let behind = insts.iter().skip(poll.pc as usize + 1).take(NEAR);
-        let behind = behind.map(|inst| &inst.op);
         let compared = match op.atomic {
-            Some(atomic) if atomic.expected != Place::Nowhere => Some((0, atomic.expected)),
-            _ => compared(op, behind),
+            Some(atomic) if atomic.expected != Place::Nowhere => Some(Compared {
+                element: 0,
+                with: atomic.expected,
+                awaited: Some(Relation::Equal),
+                equality: true,
+            }),
+            _ => compared(op, poll.pc as usize, insts),
         };
-        let element = compared.map_or(0, |(element, _)| element);
+        let element = compared.as_ref().map_or(0, |compared| compared.element);
         let first = fragment.lanes.trailing_zeros() as usize % 32;
         let addresses = op.addresses(registers).map(|address| match op.place {
             Where::Generic => window::resolve(address),
@@ -75,14 +101,17 @@ impl Cta {
         let polled = lanes_of(lanes).map(|lane| {
             let (space, address) = addresses[lane];
             let within = element as u64 * u64::from(op.size);
+            let seen = loaded(element, lane).filter(|_| kept).unwrap_or(poll.seen);
+            let with = compared.as_ref().map(|by| registers.get(by.with, lane));
             Polled {
                 lane: lane as u32,
                 pc: poll.pc,
                 space,
                 address: if kept { address + within } else { poll.addr },
                 size: op.size,
-                seen: loaded(element, lane).filter(|_| kept).unwrap_or(poll.seen),
-                compared: compared.map(|(_, with)| registers.get(with, lane)),
+                seen,
+                compared: with,
+                awaited: with.and_then(|with| compared.as_ref()?.awaits(seen, with)),
             }
         });
         polled.collect()
@@ -95,23 +124,34 @@ fn value(op: &MemoryOp, registers: &Registers, element: usize, lane: usize) -> O
     Some(registers.get(place, lane))
 }
 
-/// Which element of a load is compared first, and with what.
-fn compared<'a>(op: &MemoryOp, behind: impl Iterator<Item = &'a Op>) -> Option<(usize, Place)> {
+/// How what a load gives is compared first.
+fn compared(op: &MemoryOp, load: usize, insts: &[Inst]) -> Option<Compared> {
     let same = |a: Place, b: Place| match (a, b) {
         (Place::Narrow(a, _), Place::Narrow(b, _)) | (Place::Wide(a), Place::Wide(b)) => a == b,
         _ => false,
     };
-    for next in behind.take_while(|next| !matches!(next, Op::Memory(_) | Op::Exit)) {
-        let sides = match next {
-            Op::CompareNarrow(_, sides, _) => sides.map(|slot| Place::Narrow(slot, u32::MAX)),
-            Op::CompareWide(_, sides, _) => sides.map(Place::Wide),
-            Op::Compare(compare) => compare.1,
+    let behind = insts.iter().enumerate().skip(load + 1).take(NEAR);
+    for (at, inst) in behind.take_while(|(_, inst)| !matches!(inst.op, Op::Memory(_) | Op::Exit)) {
+        let (sides, verdict): (_, &Verdict) = match &inst.op {
+            Op::CompareNarrow(_, sides, verdict) => {
+                (sides.map(|slot| Place::Narrow(slot, u32::MAX)), verdict)
+            }
+            Op::CompareWide(_, sides, verdict) => (sides.map(Place::Wide), verdict),
+            Op::Compare(compare) => (compare.1, &compare.2),
             _ => continue,
         };
-        for (mine, other) in [(sides[0], sides[1]), (sides[1], sides[0])] {
-            let element = op.registers.iter().position(|&loaded| same(loaded, mine));
-            if let Some(element) = element {
-                return Some((element, other));
+        for (mine, with) in [(0, 1), (1, 0)] {
+            let loaded = |&loaded: &Place| same(loaded, sides[mine]);
+            if let Some(element) = op.registers.iter().position(loaded) {
+                return Some(Compared {
+                    element,
+                    with: sides[with],
+                    awaited: awaited(insts, load, at, verdict, mine == 1),
+                    equality: matches!(
+                        verdict.relation,
+                        Some(Relation::Equal | Relation::Different)
+                    ),
+                });
             }
         }
     }

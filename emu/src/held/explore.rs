@@ -18,8 +18,10 @@ use super::{Held, HeldError};
 pub struct Exploration {
     /// Runs that were made.
     pub runs: u64,
-    /// How many accesses the detector had no room to remember, in all runs.
+    /// How many readers of words the detector had no room to remember, in all runs.
     pub forgotten: u64,
+    /// How many warps there were at once beyond those that the detector tells apart, in all runs.
+    pub crowded: u64,
     /// How many of them differ in the order of strong accesses and barriers.
     pub distinct: u64,
     /// The first run with a finding, a fault or no end. It is the last one that was made, and memory is as it left it.
@@ -87,6 +89,7 @@ impl Held<'_> {
             runs: 0,
             distinct: 0,
             forgotten: 0,
+            crowded: 0,
             bad: None,
         };
         let mut traces = BTreeSet::new();
@@ -105,6 +108,7 @@ impl Held<'_> {
             let mut run = running.run(plan, seed, length.unwrap_or(0))?;
             found.runs += 1;
             found.forgotten += run.forgotten;
+            found.crowded += run.crowded;
             traces.insert(run.trace);
             if run.end == End::Complete {
                 running.let_go();
@@ -128,8 +132,11 @@ impl Stage {
             end != End::Complete || checker.as_ref().is_none_or(|checker| checker.is_idle()),
             "an operation is still to be followed by others"
         );
-        let ended = |checker: &mut Box<Checker>| (checker.finish(), checker.forgotten());
-        let (mut findings, forgotten) = checker.map_or_else(Default::default, ended);
+        let ended = |checker: &mut Box<Checker>| {
+            let (forgotten, crowded) = (checker.forgotten(), checker.crowded());
+            (checker.finish(), forgotten, crowded)
+        };
+        let (mut findings, forgotten, crowded) = checker.map_or_else(Default::default, ended);
         let fault = self.finding.take();
         let fault_is_found = fault.is_some();
         findings.extend(fault);
@@ -143,6 +150,7 @@ impl Stage {
             end,
             findings,
             forgotten,
+            crowded,
             wrong: None,
         }
     }

@@ -32,6 +32,7 @@ pub use exhaust::{Bounds, Exhaustion};
 pub use explore::{Exploration, Looked};
 pub use plan::{Patience, Plan, Policy};
 pub use slabfence_emu_check::{Finding, Party, Place, RegionKind, Rule, Writers};
+pub use slabfence_emu_exec::Relation;
 
 pub use report::{End, LastWriter, Poll, Reason, Run, Wait, Waiter, Writer};
 
@@ -115,6 +116,15 @@ impl Machine {
             start: None,
             left: None,
         })
+    }
+}
+
+impl Held<'_> {
+    /// How many operations of a device are enqueued. Those are numbered from 1 as they are enqueued, and what is found names
+    /// them so.
+    pub fn enqueued(&self, device: u32) -> u32 {
+        let state = self.shared.lock();
+        state.engine.outstanding(Some(device)).len() as u32
     }
 }
 

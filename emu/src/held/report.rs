@@ -1,7 +1,7 @@
 //! What came of a held run, in data.
 
 use slabfence_emu_check::{Finding, Place};
-use slabfence_emu_exec::SourceLine;
+use slabfence_emu_exec::{Relation, SourceLine};
 
 /// How one run went.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +20,10 @@ pub struct Run {
     pub end: End,
     /// What the detector found.
     pub findings: Vec<Finding>,
-    /// How many accesses the detector had no room to remember. With none, none was missed for that.
+    /// How many readers of words the detector had no room to remember. With none, none was missed for that.
     pub forgotten: u64,
+    /// How many warps there were at once beyond those that the detector tells apart.
+    pub crowded: u64,
     /// Whether the last finding tells the fault that the run ended with.
     pub fault_is_found: bool,
     /// What the check of results found.
@@ -128,6 +130,8 @@ pub struct Poll {
     pub now: Option<u64>,
     /// What they compare it with: what they wait for, if they wait for one value. `None` where the code does not tell.
     pub expected: Option<u64>,
+    /// What the word must be to that, for them to go on. `None` where the code does not tell.
+    pub awaited: Option<Relation>,
     /// Who could still write it, as far as operations have not ended: those of the rank whose word it is, or else those
     /// whose parameters lead to that memory.
     pub writers: Vec<Writer>,

@@ -184,6 +184,7 @@ impl Stage {
                 address,
                 len,
                 write,
+                from: None,
             }
         };
         match *work {
@@ -193,15 +194,15 @@ impl Stage {
                 len,
                 checked,
             } => {
-                let mut touches = Vec::new();
-                match from {
-                    Source::Address(from) if checked.1 => touches.push(touch(*from, len, false)),
-                    _ => {}
-                }
-                if checked.0 {
-                    touches.push(touch(to, len, true));
-                }
-                touches
+                let from = match from {
+                    Source::Address(from) if checked.1 => Some(touch(*from, len, false)),
+                    _ => None,
+                };
+                let to = checked.0.then(|| Touch {
+                    from: from.map(|from| from.address),
+                    ..touch(to, len, true)
+                });
+                from.into_iter().chain(to).collect()
             }
             Work::Fill {
                 to, width, count, ..

@@ -175,8 +175,8 @@ impl Stage {
                         let line = kernel.ptx_line(one.pc);
                         let poll = self.polled(&one, line, state, scene);
                         match polls.iter_mut().find(|old| {
-                            (&old.place, old.expected, old.seen)
-                                == (&poll.place, poll.expected, poll.seen)
+                            (&old.place, old.expected, old.awaited, old.seen)
+                                == (&poll.place, poll.expected, poll.awaited, poll.seen)
                         }) {
                             Some(old) => old.lanes |= poll.lanes,
                             None => polls.push(poll),
@@ -212,6 +212,7 @@ impl Stage {
             seen: polled.seen,
             now: None,
             expected: polled.compared,
+            awaited: polled.awaited,
             writers: Vec::new(),
             last: None,
         };

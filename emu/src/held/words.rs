@@ -99,10 +99,12 @@ impl fmt::Display for Reason {
 impl fmt::Display for Poll {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "polls {} (PTX line {}): ", self.place, self.line)?;
-        match self.expected {
-            Some(expected) => write!(f, "expects {expected:#x}, saw {:#x}", self.seen)?,
-            None => write!(f, "saw {:#x}", self.seen)?,
+        match (self.expected, self.awaited) {
+            (Some(value), Some(is)) => write!(f, "expects {is}{value:#x}, ")?,
+            (Some(value), None) => write!(f, "compares it with {value:#x}, ")?,
+            (None, _) => {}
         }
+        write!(f, "saw {:#x}", self.seen)?;
         if let Some(now) = self.now {
             write!(f, ", holds {now:#x}")?;
         }

@@ -7,8 +7,10 @@ mod memory;
 mod plan;
 mod play;
 mod read;
+mod rights;
 mod steps;
 mod tags;
+mod told;
 
 use std::path::Path;
 use std::time::Instant;
@@ -31,6 +33,7 @@ pub fn run(path: &Path, settings: &Settings) -> Result<Report, Failure> {
     line.cases = 1;
     line.runs = played.runs;
     line.forgotten = played.forgotten;
+    line.crowded = played.crowded;
     for found in played.bad.iter().flat_map(Found::of) {
         line.add(plan.ranks, "scenario", found, settings);
     }

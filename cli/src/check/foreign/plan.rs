@@ -84,12 +84,16 @@ pub enum Work {
     Replay(usize),
     /// Sets so many bytes of a buffer from an offset on.
     Fill {
+        /// Line of the file.
+        line: usize,
         to: (usize, u64),
         size: u64,
         byte: u8,
     },
     /// Copies so many bytes between offsets of two buffers.
     Copy {
+        /// Line of the file.
+        line: usize,
         from: (usize, u64),
         to: (usize, u64),
         size: u64,

@@ -10,6 +10,7 @@ use slabfence_emu::held::{self, Run};
 
 use super::memory::{Memory, check, missing};
 use super::plan::{Capture, Grid, Plan, Task, Work};
+use super::told::Steps;
 use crate::check::case;
 use crate::check::settings::Settings;
 use crate::failure::Failure;
@@ -19,8 +20,10 @@ use crate::failure::Failure;
 pub struct Played {
     /// Runs that were made.
     pub runs: u64,
-    /// Accesses that the detector had no room to remember.
+    /// Readers of words that the detector had no room to remember.
     pub forgotten: u64,
+    /// Warps beyond those that it tells apart.
+    pub crowded: u64,
     /// The first run with something to tell.
     pub bad: Option<Run>,
 }
@@ -82,8 +85,11 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     }
     let held_error = |error: slabfence_emu::held::HeldError| Failure::Fault(error.to_string());
     let mut held = machine.hold().map_err(held_error)?;
+    let mut steps = Steps::default();
     for task in &plan.steps {
+        let before = held.enqueued(task.rank);
         stage.enqueue(task)?;
+        steps.add(task, before, held.enqueued(task.rank));
     }
     let look = |looked: &slabfence_emu::held::Looked<'_>| {
         plan.expected.iter().try_for_each(|(buffer, wanted)| {
@@ -106,10 +112,15 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     };
     let explored = held.explore(&how, settings.seeds.iter().copied(), look);
     let explored = explored.map_err(held_error)?;
+    let mut bad = explored.bad;
+    if let Some(run) = &mut bad {
+        steps.name(run);
+    }
     Ok(Played {
         runs: explored.runs,
         forgotten: explored.forgotten,
-        bad: explored.bad,
+        crowded: explored.crowded,
+        bad,
     })
 }
 
@@ -195,7 +206,7 @@ impl<'a> Stage<'a> {
             match &task.work {
                 Work::Launch(grid) => self.launch(task.rank, grid, stream)?,
                 Work::Replay(graph) => self.graphs[*graph].1.launch(stream)?,
-                Work::Fill { to, size, byte } => {
+                Work::Fill { to, size, byte, .. } => {
                     let (to, size) = (self.at(*to), *size as usize);
                     let device = &self.devices[task.rank as usize];
                     let _guard = device.bind()?;
@@ -204,7 +215,7 @@ impl<'a> Stage<'a> {
                     let code = unsafe { fill(to, *byte, size, stream.raw()) };
                     check("cuMemsetD8Async", code)?;
                 }
-                Work::Copy { from, to, size } => {
+                Work::Copy { from, to, size, .. } => {
                     let (from, to, size) = (self.at(*from), self.at(*to), *size as usize);
                     let device = &self.devices[task.rank as usize];
                     let _guard = device.bind()?;

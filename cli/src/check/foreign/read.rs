@@ -13,6 +13,7 @@ use super::plan::{Capture, Place, Plan};
 use super::tags;
 use crate::check::{case, replace};
 use crate::failure::Failure;
+use crate::plain;
 
 /// Most ranks.
 const MOST_RANKS: u32 = 16;
@@ -40,7 +41,7 @@ pub(super) fn line(text: &str, span: Range<usize>) -> usize {
 
 fn at(path: &Path, text: &str, span: Range<usize>, words: &str) -> Failure {
     let line = line(text, span);
-    let words = words.trim().replace('\n', "; ");
+    let words = plain::one_line(words);
     Failure::Use(format!("{}: line {line}: {words}", path.display()))
 }
 
@@ -48,8 +49,10 @@ impl Plan {
     /// Reads a file and its PTX. The profile is asked for in place of the file's.
     pub fn read(path: &Path, profile: Option<&str>) -> Result<Self, Failure> {
         let text = replace::text(path)?;
-        let file: File = toml::from_str(&text)
-            .map_err(|error| at(path, &text, error.span().unwrap_or(0..0), error.message()))?;
+        let file: File = toml::from_str(&text).map_err(|error| {
+            let words = error.message().trim().replace('\n', "; ");
+            at(path, &text, error.span().unwrap_or(0..0), &words)
+        })?;
         let said = match &file.profile {
             Some(name) => {
                 let known = case::profile(name.get_ref());
@@ -123,7 +126,11 @@ impl Reader<'_> {
             }
             graphs.push(Capture { rank, launches });
         }
-        let steps = file.step.get_ref().iter().map(|step| self.step(step));
+        let steps = file
+            .step
+            .get_ref()
+            .iter()
+            .map(|step| self.step(step, &buffers));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
         self.amount(file, &steps, &graphs)?;
         let mut expected = Vec::new();
@@ -172,7 +179,7 @@ impl Reader<'_> {
             };
             initial.resize(size as usize, 0);
             places.push(Place {
-                name,
+                name: plain::one_line(&name),
                 spans: tags::spans(self, buffer, places.len(), owner, &mapped)?,
                 owner,
                 mapped,

@@ -2,9 +2,10 @@
 
 use toml::Spanned;
 
-use super::file::Step;
-use super::plan::{Task, Work};
-use super::read::Reader;
+use super::file::{Copy, Step};
+use super::plan::{Place, Task, Work};
+use super::read::{Reader, line};
+use super::rights::Deed;
 use crate::failure::Failure;
 
 impl Reader<'_> {
@@ -44,7 +45,27 @@ impl Reader<'_> {
         Err(self.wrong(name, words))
     }
 
-    pub(super) fn step(&mut self, step: &Step) -> Result<Task, Failure> {
+    fn copy(&self, copy: &Copy, rank: u32, places: &[Place]) -> Result<Work, Failure> {
+        let size = copy.size;
+        let from = self.permitted((&copy.from, size), rank, Deed::Reads, places)?;
+        let to = self.permitted((&copy.to, size), rank, Deed::Writes, places)?;
+        // What the driver then does is not defined.
+        if from.0 == to.0 && from.1.abs_diff(to.1) < size {
+            let words = format!(
+                "{size} bytes from {} on and from {} on overlap, and a copy of a stream does not say what becomes of those",
+                from.1, to.1
+            );
+            return Err(self.wrong(&copy.to.buffer, words));
+        }
+        Ok(Work::Copy {
+            line: line(self.text, copy.from.buffer.span()),
+            from,
+            to,
+            size,
+        })
+    }
+
+    pub(super) fn step(&mut self, step: &Step, places: &[Place]) -> Result<Task, Failure> {
         let rank = self.rank(&step.rank)?;
         if let (Some(times), true) = (&step.times, step.record.is_some() || step.wait.is_some()) {
             return Err(self.wrong(times, "`times` goes with what a stream executes"));
@@ -63,13 +84,17 @@ impl Reader<'_> {
         } else if let (Some(name), true) = (&step.replay, one) {
             Work::Replay(self.graph(name, rank)?)
         } else if let (Some(fill), true) = (&step.fill, one) {
-            let (to, size) = (self.inside(&fill.to, fill.size)?, fill.size);
-            let byte = fill.byte;
-            Work::Fill { to, size, byte }
+            let (size, byte) = (fill.size, fill.byte);
+            let to = self.permitted((&fill.to, size), rank, Deed::Writes, places)?;
+            let line = line(self.text, fill.to.buffer.span());
+            Work::Fill {
+                line,
+                to,
+                size,
+                byte,
+            }
         } else if let (Some(copy), true) = (&step.copy, one) {
-            let size = copy.size;
-            let (from, to) = (self.inside(&copy.from, size)?, self.inside(&copy.to, size)?);
-            Work::Copy { from, to, size }
+            self.copy(copy, rank, places)?
         } else if let (Some(name), true) = (&step.record, one) {
             Work::Record(self.event(name, rank, true)?)
         } else if let (Some(name), true) = (&step.wait, one) {

@@ -8,6 +8,7 @@ use super::file::{Buffer, Writer};
 use super::plan::Span;
 use super::read::Reader;
 use crate::failure::Failure;
+use crate::plain;
 
 /// The tags that are kinds. Others are words.
 const KINDS: [(&str, RegionKind); 6] = [
@@ -37,7 +38,7 @@ pub fn spans(
 ) -> Result<Vec<Span>, Failure> {
     let size = *buffer.size.get_ref();
     let describe = |about: &About<'_>| describe(reader, about, number, owner, mapped);
-    let name = format!("buffer `{}`", buffer.name.get_ref());
+    let name = format!("buffer `{}`", plain::one_line(buffer.name.get_ref()));
     let whole = About {
         title: name.clone(),
         tag: buffer.tag.as_ref(),
@@ -69,7 +70,7 @@ pub fn spans(
             return Err(reader.wrong(&part.offset, "it overlaps another part"));
         }
         let about = About {
-            title: format!("`{}` of {name}", part.name.get_ref()),
+            title: format!("`{}` of {name}", plain::one_line(part.name.get_ref())),
             tag: part.tag.as_ref(),
             slot: &part.slot,
             writer: &part.writer,
@@ -153,7 +154,7 @@ fn describe(
     };
     let name = match about.tag.map(|tag| tag.get_ref().as_str()) {
         None | Some("") => about.title.clone(),
-        Some(tag) => format!("{} ({tag})", about.title),
+        Some(tag) => format!("{} ({})", about.title, plain::one_line(tag)),
     };
     Ok(Description {
         name,

@@ -77,8 +77,9 @@ fn a_copy_initialises_and_may_read_what_is_not() {
         address,
         len: 64,
         write,
+        from: None,
     };
-    checker.task(1, 0, &[], &[touch(A + 0x1000, false), touch(A, true)]);
+    checker.task(1, 0, &[], &[touch(A + 0x1000, false)]);
     assert!(checker.is_clean());
     checker.task(2, 0, &[1], &[touch(A + 0x1000, true)]);
     let mut memory = memory(&regions());
@@ -86,6 +87,46 @@ fn a_copy_initialises_and_may_read_what_is_not() {
         run(memory, checker, &[stream(1, body)], Schedule::of(0))
     };
     run(checker, &mut memory, "ld.global.u32 %r5, [%d1+0x1000];").clean_but(&[Rule::Race]);
+}
+
+#[test]
+fn a_copy_takes_along_that_nothing_was_written() {
+    let fresh = A + 0x1000;
+    let touch = |address, len, write, from| Touch {
+        address,
+        len,
+        write,
+        from,
+    };
+    let copy = |from, to, len| {
+        [
+            touch(from, len, false, None),
+            touch(to, len, true, Some(from)),
+        ]
+    };
+    let load = |checker, at: u64| {
+        let body = format!("ld.global.u16 %r5, [%d1+{at}];");
+        let (mut memory, load) = (memory(&regions()), [stream(1, &body)]);
+        let rules = run(&mut memory, checker, &load, Schedule::of(0)).rules();
+        rules.contains(&Rule::Uninitialised)
+    };
+    // Bytes 8 to 40 of what is written are those from 4 on of what is not, but for four in the middle of a word.
+    let told = |at: u64, after: &[Touch]| {
+        let mut checker = checker(Options::default(), &regions());
+        checker.written(fresh + 18, 4);
+        checker.task(1, 0, &[], &copy(fresh + 4, A + 8, 32));
+        checker.task(2, 0, &[1], after);
+        assert!(checker.is_clean());
+        load(checker, at)
+    };
+    let found = [6, 8, 20, 22, 24, 26, 38, 40].map(|at| told(at, &[]));
+    assert_eq!(found, [false, true, true, false, false, true, true, false]);
+    let fill = [touch(A + 8, 8, true, None)];
+    assert_eq!([8, 14, 16].map(|at| told(at, &fill)), [false, false, true]);
+    let back = copy(A + 40, A + 8, 8);
+    assert_eq!([8, 14, 16].map(|at| told(at, &back)), [false, false, true]);
+    let along = copy(A + 8, A + 64, 16);
+    assert_eq!([64, 76, 78].map(|at| told(at, &along)), [true, true, false]);
 }
 
 impl Outcome {

@@ -283,11 +283,13 @@ fn copies_and_fills_are_ordered_by_their_stream() {
         address: A,
         len: 64,
         write: true,
+        from: None,
     }]);
     let from = Work::Task(vec![Touch {
         address: A,
         len: 64,
         write: false,
+        from: None,
     }]);
     for seed in SEEDS {
         let one = Stream::new(

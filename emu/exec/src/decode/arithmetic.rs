@@ -2,6 +2,7 @@
 
 use super::{Decoded, Decoder, operation_name};
 use crate::{
+    Relation,
     op::{CarryKind, CarryOp, FloatOp, HalfOp, Op, Place, Question, Verdict, VerdictTarget},
     value::{f32s, halves, ints, other_floats, rounding::Rounding, row},
 };
@@ -199,6 +200,7 @@ impl Decoder<'_> {
             None => None,
         };
         let verdict = Verdict {
+            relation: Relation::of(cmp).filter(|_| !ty.is_float()),
             combine,
             target: self.verdict(instruction)?,
         };

@@ -1,7 +1,7 @@
 //! What lanes poll, lane by lane, and for which value.
 
 use crate::support::{Buffer, Memory, compile, launch, module};
-use slabfence_emu_exec::{Cta, Env, Fast, Polled, Space, Step};
+use slabfence_emu_exec::{Cta, Env, Fast, Polled, Relation, Space, Step};
 
 const A: u64 = 0x7000_0000_0000;
 
@@ -52,4 +52,52 @@ fn a_poll_whose_value_is_not_compared_soon_tells_its_word_alone() {
         .map(|one| (one.address, one.compared))
         .collect();
     assert_eq!(found, [(A, None), (A + 16, None)]);
+}
+
+#[test]
+fn what_ends_a_wait_is_told_by_where_the_branch_leads() {
+    use Relation::{AtLeast, AtMost, Different, Equal, Less, More};
+    let table = [
+        ("setp.ne.u64 %p1, %d2, 9; @%p1 bra W;", Some(Equal)),
+        ("setp.eq.u64 %p1, %d2, 0; @%p1 bra W;", Some(Different)),
+        ("setp.eq.u64 %p1, %d2, 9; @!%p1 bra W;", Some(Equal)),
+        ("setp.lt.u64 %p1, %d2, 9; @%p1 bra W;", Some(AtLeast)),
+        ("setp.le.s64 %p1, %d2, 9; @%p1 bra W;", Some(More)),
+        ("setp.gt.u64 %p1, 9, %d2; @%p1 bra W;", Some(AtLeast)),
+        ("setp.hi.u64 %p1, %d2, 9; @!%p1 bra W;", Some(More)),
+        ("setp.ge.u64 %p1, %d4, %d2; @%p1 bra W;", Some(More)),
+        ("setp.gt.u64 %p1, %d2, 9; @!%p1 bra W;", Some(More)),
+        ("setp.ne.u64 %p1|%p2, %d2, 9; @!%p2 bra W;", Some(Equal)),
+        // The branch leaves the loop, or leads to what leads back.
+        (
+            "setp.eq.u64 %p1, %d2, 9; @%p1 bra D; bra W; D:",
+            Some(Equal),
+        ),
+        (
+            "setp.ne.u64 %p1, %d2, 9; @%p1 bra N; bra D; N: add.u32 %r2, %r2, 1; bra W; D:",
+            Some(Equal),
+        ),
+        // Less and at most: what a word that is 0 must be below has to be negative.
+        ("setp.ge.s64 %p1, %d2, 0; @%p1 bra W;", Some(Less)),
+        ("setp.gt.s64 %p1, %d2, -1; @%p1 bra W;", Some(AtMost)),
+        // The result goes elsewhere: who saw another value waits for this one, and of anything else nothing is known.
+        (
+            "setp.ne.u64 %p1, %d2, 9; and.pred %p1, %p1, %p1; @%p1 bra W;",
+            Some(Equal),
+        ),
+        (
+            "setp.eq.u64 %p1, %d2, 0; and.pred %p1, %p1, %p1; @%p1 bra W;",
+            None,
+        ),
+        (
+            "setp.lt.u64 %p1, %d2, 9; selp.u32 %r2, 1, 0, %p1; setp.ne.u32 %p2, %r2, 0; @%p2 bra W;",
+            None,
+        ),
+    ];
+    for (behind, awaited) in table {
+        let found = polled(&format!(
+            "W: ld.relaxed.sys.global.u64 %d2, [%d1]; {behind}"
+        ));
+        assert_eq!(found[0].awaited, awaited, "{behind}");
+    }
 }

@@ -47,6 +47,7 @@ pub struct Outcome {
     /// What the checker had no room to remember.
     pub forgotten: u64,
     pub remembered: Remembered,
+    pub crowded: u64,
     pub end: End,
 }
 
@@ -229,6 +230,7 @@ pub fn run(
     Outcome {
         forgotten: checker.forgotten(),
         remembered: checker.remembered(),
+        crowded: checker.crowded(),
         findings: checker.finish(),
         end,
     }
