@@ -1,4 +1,6 @@
-//! Two small kernels for tests of memory: one stores a word, one copies a word.
+//! Small kernels for tests: one stores a word, one copies a word, one lets time pass.
+
+use std::time::Duration;
 
 use slabfence::driver::{Device, DeviceBuffer, DevicePtr, Driver, Kernel, Module, Stream};
 use slabfence::layout::{DeviceStruct, Field};
@@ -27,15 +29,34 @@ const PTX: &str = "
     st.global.u64 [%rd1], %rd3;
     ret;
 }
+
+.visible .entry pause(.param .align 8 .b8 block[16])
+{
+    .reg .pred %p<3>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [block+8];
+    mov.u64 %rd2, %globaltimer;
+    mov.u64 %rd4, 0;
+again:
+    mov.u64 %rd3, %globaltimer;
+    sub.u64 %rd3, %rd3, %rd2;
+    add.u64 %rd4, %rd4, 1;
+    setp.ge.u64 %p1, %rd3, %rd1;
+    @%p1 bra done;
+    setp.lt.u64 %p2, %rd4, 100000000;
+    @%p2 bra again;
+done:
+    ret;
+}
 ";
 
-/// The parameter block of both kernels: where to store, and what (`poke`) or from where (`copy`).
+/// The parameter block of the kernels: where to store, and what (`poke`) or from where (`copy`); or how long (`pause`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
     /// Address to store to.
     pub to: u64,
-    /// Value, or address to load from.
+    /// Value, address to load from, or nanoseconds.
     pub word: u64,
 }
 
@@ -74,6 +95,7 @@ pub struct Probe {
     pub stream: Stream,
     poke: Kernel,
     copy: Kernel,
+    pause: Kernel,
 }
 
 impl Probe {
@@ -84,6 +106,7 @@ impl Probe {
             stream: Stream::new(device)?,
             poke: module.kernel("poke")?,
             copy: module.kernel("copy")?,
+            pause: module.kernel("pause")?,
         })
     }
 
@@ -106,6 +129,13 @@ impl Probe {
         let words = Words { to, word: from };
         // SAFETY: as for `enqueue_poke`.
         unsafe { self.copy.launch(&self.stream, 1, 1, &words) }
+    }
+
+    /// Enqueues a kernel that holds `stream` up for `time`.
+    pub fn enqueue_pause(&self, stream: &Stream, time: Duration) -> slabfence::Result<()> {
+        let (to, word) = (0, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        // SAFETY: it touches no memory.
+        unsafe { self.pause.launch(stream, 1, 1, &Words { to, word }) }
     }
 
     /// Loads the word at `from` by a kernel and gives it.

@@ -2,8 +2,6 @@
 
 use slabfence::{Error, Result};
 
-use crate::late::hold;
-
 use super::engine::{Engine, SLEEP};
 use super::model::{BATCHES, Layers, Model};
 
@@ -37,7 +35,7 @@ impl Engine {
         target.prefill.supply(&mut self.number)?;
         member.meet();
         if member.rank() == 0 {
-            hold(&self.side, SLEEP);
+            target.hold(&self.side, SLEEP)?;
         }
         target.enqueue_prefill(&self.side)?;
         let side = &self.side;
@@ -49,6 +47,7 @@ impl Engine {
                 stream.synchronize()?;
             }
             member.meet();
+            target.check_healthy()?;
             layers.check()
         })?;
         target.check_prefill()?;
@@ -88,11 +87,12 @@ impl Engine {
             let captured = self.target.capture(layers, batch, |target, layers| {
                 // What a trial has left where this channel is must not pass for the late rank's word.
                 if sleeper % world == rank {
-                    hold(&target.stream, SLEEP);
+                    target.hold(&target.stream, SLEEP)?;
                 }
                 layers.enqueue(&target.eager, &target.stream)?;
                 target.stream.synchronize()?;
                 member.meet();
+                target.check_healthy()?;
                 layers.check()
             })?;
             self.target.graphs.push(captured);

@@ -73,6 +73,15 @@ impl Engine {
             steps: 0,
             member,
         };
+        // What is used first beside an operation that waits may have to wait for it: kernels and streams too.
+        let streams = [&engine.target.stream, &engine.side];
+        let drafts = engine.draft.iter().map(|draft| &draft.stream);
+        for stream in drafts.chain(streams) {
+            for model in engine.draft.iter().chain([&engine.target]) {
+                model.hold(stream, Duration::ZERO)?;
+            }
+            stream.synchronize()?;
+        }
         engine.member.meet();
         Ok(engine)
     }

@@ -6,8 +6,6 @@ use slabfence::health::Health;
 use slabfence::layout::Cause;
 use slabfence::{Error, Result};
 
-use crate::late::hold;
-
 use super::engine::{Engine, SLEEP};
 use super::model::BATCHES;
 use super::pair::Pair;
@@ -32,12 +30,12 @@ impl Engine {
         }
         self.member.meet();
         if step % world == rank {
-            hold(&self.target.stream, SLEEP);
+            self.target.hold(&self.target.stream, SLEEP)?;
         }
         if let Some(draft) = &self.draft
             && step / 2 % world == rank
         {
-            hold(&draft.stream, SLEEP);
+            draft.hold(&draft.stream, SLEEP)?;
         }
         let draft_is_first = (rank + step) % 2 == 1;
         if draft_is_first && let Some(draft) = &mut self.draft {
