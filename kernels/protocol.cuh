@@ -232,17 +232,21 @@ SF_INLINE bool entered(const Operation& op, u64 line, u64& seen, u32& tag) {
 // together, so that it can leave at the first tag that differs, whoever else has yet to come. Each lane polls a line.
 struct Meeting {
     u64 line;
-    u32 tag;
     bool waits;
     bool differs;
     Wait wait;
 
-    __device__ __forceinline__ Meeting(const Header& h, const Operation& op, bool meets)
-        : line(entry_line(h, op, lane())), tag(static_cast<u32>(h.tag)),
-          waits(meets && lane() < h.world && lane() != h.rank), differs(false),
-          wait{{0, lane(), op.epoch, 0, 0}, 0, false} {}
+    // Polls once.
+    __device__ __forceinline__ void begin(const Header& h, const Operation& op) {
+        line = entry_line(h, op, lane());
+        waits = lane() < h.world && lane() != h.rank;
+        differs = false;
+        wait = {{0, lane(), op.epoch, 0, 0}, 0, false};
+        poll(h, op);
+    }
 
-    __device__ __forceinline__ void poll(const Operation& op) {
+    __device__ __forceinline__ void poll(const Header& h, const Operation& op) {
+        const u32 tag = static_cast<u32>(h.tag);
         u32 their_tag;
         if (!waits || !entered(op, line, wait.fault.seen, their_tag)) return;
         waits = false;
@@ -260,7 +264,7 @@ struct Meeting {
     __device__ __forceinline__ void finish(const Header& h, const Operation& op) {
         #pragma unroll 1
         for (u32 polls = 1; goes_on(); ++polls) {
-            poll(op);
+            poll(h, op);
             if (polls % POLLS_PER_LOOK != 0) continue;
             if (any_lane(waits && given_up(h, op, 0, Cause::EntryTimeout, wait))) break;
         }
@@ -310,9 +314,12 @@ SF_INLINE void control(const Header& h, Operation op) {
     // The first poll comes before the arrival, which waits for memory: the workers' flags are on their way by then
     // (docs/performance.md, *What safety costs*).
     const bool meets = op.cause == 0 && blockIdx.x == 0;
-    Meeting meeting(h, op, meets);
-    meeting.poll(op);
-    const bool differs = any_lane(meeting.differs);
+    Meeting meeting;
+    bool differs = false;
+    if (meets) {
+        meeting.begin(h, op);
+        differs = any_lane(meeting.differs);
+    }
     const u32 overlap = lane() == 0 ? arrive(h, op) : 0;
     // At once: when calls overlap, an entry line that has yet to be seen may have been overwritten.
     if (op.cause == 0 && !differs && any_lane(overlap != 0)) op.cause = Cause::Overlap;

@@ -4,7 +4,7 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
-pub(crate) const DIGEST: &str = "df16c752023dcdbc5c7e79b51a8c8ec0719c9a5a593278013033fefd1b7c6a47";
+pub(crate) const DIGEST: &str = "20c8ee754d2aae92954d456f9fd8a9166a4111e0b11c92eca2aaca05960aa3ba";
 
 pub(crate) const IMAGES: &[Image] = &[
     Image {

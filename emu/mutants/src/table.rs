@@ -88,7 +88,7 @@ mutations! {
     "slot-frozen": "Rows of every operation are in slot 0.",
         Reuse, ["wrong-slot", "race"], data_choices, slot::freeze_data;
     "signal-slot-frozen": "Data flags and entry lines of every operation are in slot 0.",
-        Reuse, ["wrong-slot", "unordered-overwrite", "deadlock"], |_| 10, slot::freeze_signals;
+        Reuse, ["wrong-slot", "unordered-overwrite", "deadlock"], |_| 11, slot::freeze_signals;
     "slot-of-each-cta": "A CTA takes its slot from a counter of its own.",
         Grids, ["wrong-slot", "race"], parities, slot::count_each_cta;
     "row-past-range": "A row is stored past the range in which rows are staged.",
@@ -104,11 +104,11 @@ mutations! {
     "entry-omitted": "No entry lines are stored.",
         Single, ["deadlock"], |_| 1, entry_line::omit;
     "entry-poll-gpu": "Entry lines are polled with the scope of one GPU.",
-        Single, ["race"], |_| 2, entry_line::narrow_polls;
+        Single, ["race"], |_| 3, entry_line::narrow_polls;
     "entry-store-gpu": "Entry lines are stored with the scope of one GPU.",
         Single, ["race"], |_| 1, entry_line::narrow_stores;
     "entry-poll-weak": "Entry lines are polled with ordinary loads.",
-        Single, ["weak-signal", "race"], |_| 2, entry_line::weaken_polls;
+        Single, ["weak-signal", "race"], |_| 3, entry_line::weaken_polls;
     "entry-behind-data": "Entry lines are polled behind the wait for data.",
         Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
     "poison-unseen": "A wait does not look at the poison lines.",
@@ -121,5 +121,5 @@ mutations! {
     /// Changes that look like bugs and are none, in any scenario: nothing must be found. `docs/checker.md` says why.
     EQUIVALENT;
     "entry-poll-relaxed": "Entry lines are polled with relaxed loads; the data flags of the same operation order as much.",
-        Grids, [], |_| 2, entry_line::relax_polls;
+        Grids, [], |_| 3, entry_line::relax_polls;
 }
