@@ -5,7 +5,7 @@
 //! Two ranks set a pool up on the emulated machine. Then every driver call of an enqueue becomes a stub that does nothing
 //! but count, and one rank enqueues again and again. Printed are nanoseconds a call, the stub's own launch in the same
 //! loop, and what is between them; allocations and driver calls of one enqueue; and the same with a second thread that
-//! enqueues on another channel of the pool. Fails when an enqueue allocates.
+//! enqueues on another channel of the pool. Fails when an enqueue allocates, and with `--most NS` when it costs more.
 
 mod count;
 mod stub;
@@ -36,13 +36,14 @@ struct Cost {
 }
 
 fn main() -> Result<(), Failure> {
+    let most = most(std::env::args().skip(1))?;
     let profile = Profile::named("h200-nvlink").ok_or("no such profile")?;
     let machine = Machine::new(profile, 2)?;
     let mut api = machine.api()?;
     stub::place(&mut api);
     let driver = Driver::from_api(api)?;
     let done = on_ranks(&driver, 2, |member| {
-        run(member).map_err(|error| error.to_string())
+        run(member, most).map_err(|error| error.to_string())
     });
     for result in done {
         result?;
@@ -50,7 +51,16 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn run(member: &Member) -> Result<(), Failure> {
+/// The bound of the command line, if there is one.
+fn most(mut words: impl Iterator<Item = String>) -> Result<f64, Failure> {
+    match (words.next().as_deref(), words.next(), words.next()) {
+        (None, ..) => Ok(f64::INFINITY),
+        (Some("--most"), Some(most), None) => Ok(most.parse()?),
+        _ => Err("usage: slabfence-bench-enqueue [--most NANOSECONDS]".into()),
+    }
+}
+
+fn run(member: &Member, most: f64) -> Result<(), Failure> {
     let contract = Contract {
         transport: Transport::Push,
         ..Contract::new(64, 576, 512, 4)
@@ -60,9 +70,9 @@ fn run(member: &Member) -> Result<(), Failure> {
     let channels = [pool.channel("one")?, pool.channel("other")?];
     if member.rank() == 0 {
         let gather = Shape::gather(DType::Bf16, 4, 32, 576);
-        measure(member, "gather", gather, &channels)?;
+        measure(member, "gather", gather, &channels, most)?;
         let reduce = Shape::reduce(DType::Bf16, 4, 32, 512);
-        measure(member, "reduce-scatter", reduce, &channels)?;
+        measure(member, "reduce-scatter", reduce, &channels, most)?;
     }
     pool.close()?;
     Ok(())
@@ -73,6 +83,7 @@ fn measure(
     name: &str,
     shape: Shape,
     channels: &[Channel; 2],
+    most: f64,
 ) -> Result<(), Failure> {
     let streams = [Stream::new(&member.device)?, Stream::new(&member.device)?];
     let exchanges = [Exchange::new(member, shape)?, Exchange::new(member, shape)?];
@@ -109,10 +120,13 @@ fn measure(
         launch.median,
         over(&beside),
     );
-    match allocated {
-        0 => Ok(()),
-        _ => Err(format!("{name}: an enqueue allocates").into()),
+    if allocated != 0 {
+        return Err(format!("{name}: an enqueue allocates").into());
     }
+    if over(&alone) > most {
+        return Err(format!("{name}: an enqueue costs more than {most} ns").into());
+    }
+    Ok(())
 }
 
 /// Times `call`, which must not fail.

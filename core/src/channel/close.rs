@@ -46,7 +46,7 @@ impl Pool {
                 return Err(error);
             }
             log::warn!(
-                "{error}; all ranks were at rest before, so {} closes the pool alone",
+                "{}: {error}; all ranks were at rest before, so this one closes the pool alone",
                 shared.group.me()
             );
             step = None;
@@ -131,7 +131,7 @@ pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()
         Err(Ended::Failed(error)) => Err(error),
         Err(Ended::Missed(missed)) => {
             let (error, me) = (Error::from(missed), shared.group.me());
-            log::warn!("{error}; the pool of {me} is closed");
+            log::warn!("{me}: {error}; its pool is closed");
             Ok(())
         }
     }
@@ -142,7 +142,8 @@ pub(super) fn drained(shared: &Shared) -> Result<()> {
     match shared.drain() {
         // Any other error, such as that of a wait during a capture, leaves kernels running.
         Err(Error::Driver(error)) if error.breaks_context() => {
-            log::warn!("leaving a pool on a failed context: {error}");
+            let me = shared.group.me();
+            log::warn!("{me}: leaving a pool on a failed context: {error}");
             Ok(())
         }
         other => other,

@@ -197,7 +197,7 @@ impl Drop for CaptureScope {
             return;
         }
         if let Err(error) = self.leave() {
-            log::error!("{error}");
+            log::error!("{}: {error}", self.active.rank);
         }
     }
 }

@@ -285,7 +285,7 @@ impl Drop for Shared {
         let memory = self.memory.get_mut();
         if let Some(memory) = memory.unwrap_or_else(PoisonError::into_inner).take() {
             log::error!(
-                "a pool of {} was dropped without close: its memory is kept, since peers or running kernels may still use it",
+                "{}: a pool was dropped without close: its memory is kept, since peers or running kernels may still use it",
                 self.group.me()
             );
             mem::forget(memory);

@@ -142,9 +142,10 @@ impl Ticket {
             self.group.verdict(step, &Ok(()))?;
         }
         // What the others have left now is theirs alone.
+        let me = self.group.me();
         match self.group.conclude("close: free", &Ok(())) {
-            Err(Ended::Failed(error)) => log::warn!("{error}"),
-            Err(Ended::Missed(missed)) => log::warn!("{}", Error::from(missed)),
+            Err(Ended::Failed(error)) => log::warn!("{me}: {error}"),
+            Err(Ended::Missed(missed)) => log::warn!("{me}: {}", Error::from(missed)),
             Ok(()) => {}
         }
         Ok(())

@@ -82,7 +82,7 @@ impl Group {
             log::debug!("{me}: {phase}: no verdict");
             // The exchange's own failure is what the caller sees; what went wrong first must not be lost.
             if let Err(error) = &result {
-                log::error!("{phase}: {error}");
+                log::error!("{me}: {phase}: {error}");
             }
             Ended::Missed(missed)
         })?;

@@ -49,7 +49,7 @@ fn machine() -> (Machine, Driver) {
 fn settle(machine: &Machine, pools: usize, dropped: &[u32], words: &dyn Fn() -> String) {
     let expected = dropped.iter().map(|rank| {
         format!(
-            "a pool of rank {rank} was dropped without close: its memory is kept, since peers or running kernels may still use it"
+            "rank {rank}: a pool was dropped without close: its memory is kept, since peers or running kernels may still use it"
         )
     });
     let expected = (kept(pools), expected.collect::<Vec<_>>());
