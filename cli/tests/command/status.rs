@@ -72,7 +72,16 @@ fn a_running_processs_pools_are_told_as_text_and_json() {
             said(&format!("process {process}, slabfence "));
             said(": rank 1 of 2, device 1 (");
             said(", push: open, failed\n");
-            said("    channels: 1 of 4, each ");
+            // What a channel costs: one number, of which the local block, which never changes, is told apart.
+            let pool = pools(&report["processes"][0]).next().expect("a pool");
+            let bytes = &pool["channels"][0]["bytes"];
+            let [total, local, signal, inbox] = ["total", "local", "signal", "inbox"]
+                .map(|kind| bytes[kind].as_u64().expect("bytes"));
+            assert_eq!((local, total), (8704, local + signal + inbox));
+            let total = total as f64 / 1024.0;
+            said(&format!(
+                "    channels: 1 of 4, each {total:.1} KiB (local 8.5 KiB, signal "
+            ));
             said("      a\\u{1b}[31m: eager; ");
             said("1 launched, 0 recorded\n        FAULT: rank ");
             assert!(!text.out.contains('\u{1b}'), "{}", text.out);

@@ -6,7 +6,7 @@ use slabfence_emu_exec::{Access, AccessKind, Operation as Atomic, Order, Scope};
 
 use crate::{
     Options, Region, RegionKind, Rule, Writers, binding,
-    cell::Visitor,
+    cell::{Part, Visitor},
     conflict::conflict,
     findings::{Findings, Where},
     map::Map,
@@ -113,13 +113,45 @@ impl Scene<'_> {
         u64::from(self.access.size * self.access.elements)
     }
 
+    /// What is done lane by lane: all of it, or first one part and then the other, where lanes store to one word.
+    fn parts(&self) -> &'static [Part] {
+        let access = self.access;
+        let mut last = None;
+        // Most stores are of rising addresses.
+        let rises = |lane: usize| {
+            let before = last.replace(access.addresses[lane]);
+            before.is_none_or(|before| before < access.addresses[lane])
+        };
+        if access.kind == AccessKind::Load || lanes_of(access.lanes).all(rises) {
+            return &[Part::Whole];
+        }
+        let mut all: Vec<u64> = lanes_of(access.lanes)
+            .map(|lane| access.addresses[lane])
+            .collect();
+        all.sort_unstable();
+        match all.windows(2).any(|pair| pair[0] == pair[1]) {
+            true => &[Part::Look, Part::Mark],
+            false => &[Part::Whole],
+        }
+    }
+
     /// The access goes to device memory.
     pub(crate) fn global(&mut self, map: &mut Map) {
+        let lanes = self.lanes_apart();
+        for &part in self.parts() {
+            self.global_part(lanes, part, map);
+        }
+        self.after();
+    }
+
+    fn global_part(&mut self, lanes: u32, part: Part, map: &mut Map) {
         let mut hint = usize::MAX;
-        for lane in lanes_of(self.lanes_apart()) {
+        for lane in lanes_of(lanes) {
             let address = self.access.addresses[lane];
             let Some(index) = map.locate(address, hint) else {
-                self.nowhere(lane, address, map);
+                if part != Part::Mark {
+                    self.nowhere(lane, address, map);
+                }
                 continue;
             };
             let tract = map.tract(index);
@@ -127,6 +159,9 @@ impl Scene<'_> {
             let offset = tract.offset(address);
             let (region, shadow) = (&tract.region, &mut tract.shadow);
             if room < self.bytes() {
+                if part == Part::Mark {
+                    continue;
+                }
                 let (stamp, at) = (self.stamp(lane), Where::Region(region, address));
                 let detail = || format!("{} bytes of it are left", room);
                 self.findings
@@ -134,36 +169,35 @@ impl Scene<'_> {
                 continue;
             }
             // Within a region addresses differ only where lines have different writers.
-            if index != hint || matches!(region.writers, Writers::Lines { .. }) {
+            let differs = index != hint || matches!(region.writers, Writers::Lines { .. });
+            if differs && part != Part::Mark {
                 self.bound(lane, region, address);
             }
             hint = index;
-            self.lane(
-                lane,
-                Target {
-                    region: Some(region),
-                    shadow,
-                    address,
-                    offset,
-                },
-            );
+            let target = Target {
+                region: Some(region),
+                shadow,
+                address,
+                offset,
+            };
+            self.lane(lane, part, target);
         }
-        self.after();
     }
 
     /// The access goes to the block's memory.
     pub(crate) fn shared(&mut self, shadow: &mut Shadow) {
-        for lane in lanes_of(self.lanes_apart()) {
-            let offset = self.access.addresses[lane];
-            self.lane(
-                lane,
-                Target {
+        let lanes = self.lanes_apart();
+        for &part in self.parts() {
+            for lane in lanes_of(lanes) {
+                let offset = self.access.addresses[lane];
+                let target = Target {
                     region: None,
                     shadow,
                     address: offset,
                     offset,
-                },
-            );
+                };
+                self.lane(lane, part, target);
+            }
         }
         self.after();
     }
@@ -197,11 +231,13 @@ impl Scene<'_> {
         }
     }
 
-    /// What one lane does.
-    fn lane(&mut self, lane: usize, mut target: Target<'_>) {
+    /// What one lane does, or a part of it.
+    fn lane(&mut self, lane: usize, part: Part, mut target: Target<'_>) {
         let (bytes, stores) = (self.bytes(), self.stores(lane));
         let stamp = self.stamp(lane);
-        if self.access.scope.is_some() {
+        if part == Part::Mark {
+            // It has done the rest.
+        } else if self.access.scope.is_some() {
             for element in 0..self.access.elements {
                 match self.joint {
                     true => self.words(element, stamp, &mut target),
@@ -238,13 +274,12 @@ impl Scene<'_> {
                 findings.report(rule, registry, (earlier, stamp), at, || detail.to_owned());
             }
         };
-        match stores {
-            true => shadow.write(offset, bytes, &by, met),
-            false => {
-                let forgotten = shadow.read(offset, bytes, &by, met);
-                self.findings.forgotten += if signal { 0 } else { forgotten };
-            }
-        }
+        let forgotten = match (stores, part) {
+            (true, _) => shadow.write(part, (offset, bytes), &by, met),
+            (false, Part::Mark) => 0,
+            (false, _) => shadow.read(offset, bytes, &by, met),
+        };
+        self.findings.forgotten += if signal { 0 } else { forgotten };
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{
 pub(crate) struct Cell {
     write: Stamp,
     pub(crate) initialised: bool,
-    /// Those who read what was written last. Among them are earlier writes that race with more than it does: a weak one,
-    /// say, that the same thread's strong one followed.
+    /// Those who read what was written last. Among them are earlier accesses that race with more than it does: a weak one,
+    /// say, that the same thread's strong write followed.
     readers: Readers,
 }
 
@@ -23,6 +23,18 @@ pub(crate) struct Visitor<'a> {
     knows: &'a Clock,
     /// Whether what the same lane did counts as known.
     own: bool,
+}
+
+/// Which part of a write is done. Lanes that store to one word by one execution of an instruction all look before any of
+/// them leaves its mark: none of them comes before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Both: the lane has the word for itself.
+    Whole,
+    /// Asking what it meets with.
+    Look,
+    /// Leaving its mark.
+    Mark,
 }
 
 /// What an access met with.
@@ -139,16 +151,34 @@ impl Cell {
         self.readers.read(by, met)
     }
 
+    /// Gives whether a reader was forgotten.
     #[inline]
-    pub(crate) fn write(&mut self, by: &Visitor<'_>, met: &mut impl FnMut(Met)) {
-        if !by.after(self.write) {
-            met(Met::Unordered(self.write));
+    pub(crate) fn write(
+        &mut self,
+        part: Part,
+        by: &Visitor<'_>,
+        met: &mut impl FnMut(Met),
+    ) -> bool {
+        if part != Part::Mark {
+            if !by.after(self.write) {
+                met(Met::Unordered(self.write));
+            }
+            self.readers.written(by, met);
         }
-        self.readers.written(by, met);
+        if part == Part::Look {
+            return false;
+        }
+        if part == Part::Mark && self.write.of_all() == by.stamp.of_all() {
+            let forgotten = self.readers.beside(self.write);
+            self.write = by.stamp;
+            return forgotten;
+        }
+        let (readers, forgotten) = self.readers.outlived(self.write, by);
         *self = Self {
             write: by.stamp,
             initialised: true,
-            readers: self.readers.outlived(self.write, by),
+            readers,
         };
+        forgotten
     }
 }

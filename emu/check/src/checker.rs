@@ -7,7 +7,7 @@ use slabfence_emu_exec::{Launch, Site};
 
 use crate::{
     Finding, Options, Region, RegionKind, Rule,
-    cell::Visitor,
+    cell::{Part, Visitor},
     clock::Clock,
     clock::Lane,
     conflict::conflict,
@@ -221,7 +221,7 @@ impl Checker {
             };
             if touch.write {
                 shadow.forget_words(offset, len);
-                shadow.write(offset, len, by, met);
+                self.findings.forgotten += shadow.write(Part::Whole, (offset, len), by, met);
             } else {
                 self.findings.forgotten += shadow.read(offset, len, by, met);
             }

@@ -1,4 +1,4 @@
-//! Those who read a word since it was last written, and earlier writes that race with more than the last one does.
+//! Those who read a word since it was last written, and earlier accesses that race with more than the last write does.
 
 use crate::{
     cell::{Met, Visitor},
@@ -47,6 +47,16 @@ impl Reader {
     #[inline]
     pub(crate) fn lanes(&self) -> u32 {
         self.lanes
+    }
+
+    /// The one access that it is, of a lane or of all.
+    #[inline]
+    fn alone(&self) -> Option<Stamp> {
+        match self.lanes.count_ones() {
+            1 => Some(self.stamp.of_lane(self.lanes.trailing_zeros() as u8)),
+            32 => Some(self.stamp),
+            _ => None,
+        }
     }
 
     /// The accesses of these lanes of it: one for all if all 32 are meant.
@@ -112,15 +122,10 @@ impl Readers {
                     old.unordered(by, met);
                 }
                 let full = join(all, by);
-                if let [one] = all[..] {
-                    let mut alone = None;
-                    match one.lanes.count_ones() {
-                        1 | 32 => one.each(one.lanes, |stamp| alone = Some(stamp)),
-                        _ => {}
-                    }
-                    if let Some(alone) = alone {
-                        *self = Self::One(alone);
-                    }
+                if let [one] = all[..]
+                    && let Some(alone) = one.alone()
+                {
+                    *self = Self::One(alone);
                 }
                 return full;
             }
@@ -150,28 +155,52 @@ impl Readers {
         }
     }
 
-    /// What is remembered beside a write: those of the earlier writes, the last among them, that it does not stand for. That
-    /// is at most one for each scope and size, since it stands for those that were made like it.
+    /// What is remembered beside a write: those of the earlier accesses, the last write among them, that are ordered before
+    /// it and that it does not stand for. Of writes that is at most one for each scope and size, since it stands for those
+    /// that were made like it. And whether a reader was forgotten.
     #[inline]
-    pub(crate) fn outlived(&self, last: Stamp, by: &Visitor<'_>) -> Self {
+    pub(crate) fn outlived(&self, last: Stamp, by: &Visitor<'_>) -> (Self, bool) {
         let how = by.stamp.how();
         if !how.is_strong() {
-            return Self::None;
+            return (Self::None, false);
         }
-        let stays = |old: Stamp| old.how().is_write() && by.after(old) && !how.covers(old.how());
-        let mut stay = Self::None;
+        let (mut stay, mut full) = (Self::None, false);
         let mut keep = |old: Reader| {
-            old.each(old.lanes, |old| {
-                if stays(old) {
-                    stay.push(old);
-                }
-            })
+            let made = old.stamp.how();
+            if made.is_nc() || how.covers(made) {
+                return;
+            }
+            let lanes = old.lanes & by.known(&old);
+            if lanes != 0 {
+                full |= stay.push(Reader { lanes, ..old });
+            }
         };
         self.all(&mut keep);
         if !last.is_none() {
             keep(Reader::of(last));
         }
-        stay
+        (stay, full)
+    }
+
+    /// Takes a write in that another lane made by the same execution of an instruction as the last one. Gives whether an
+    /// access was forgotten.
+    #[cold]
+    pub(crate) fn beside(&mut self, write: Stamp) -> bool {
+        let access = Reader::of(write);
+        if let Self::One(one) = self
+            && one.of_all() == access.stamp
+        {
+            let lanes = one.lanes() | access.lanes;
+            *self = Self::Many(Box::new(vec![Reader { lanes, ..access }]));
+            return false;
+        }
+        if let Self::Many(all) = self
+            && let Some(same) = all.iter_mut().find(|old| old.stamp == access.stamp)
+        {
+            same.lanes |= access.lanes;
+            return false;
+        }
+        self.push(access)
     }
 
     /// Marks all of them as remembered.
@@ -179,14 +208,24 @@ impl Readers {
         self.all(|reader| marks.stamp(reader.stamp));
     }
 
-    fn push(&mut self, stamp: Stamp) {
-        match self {
-            Self::None => *self = Self::One(stamp),
-            Self::One(one) => {
-                *self = Self::Many(Box::new(vec![Reader::of(*one), Reader::of(stamp)]));
+    /// Whether one was forgotten.
+    fn push(&mut self, reader: Reader) -> bool {
+        match (&mut *self, reader.alone()) {
+            (Self::None, Some(stamp)) => *self = Self::One(stamp),
+            (Self::None, None) => *self = Self::Many(Box::new(vec![reader])),
+            (Self::One(one), _) => {
+                *self = Self::Many(Box::new(vec![Reader::of(*one), reader]));
             }
-            Self::Many(all) => all.push(Reader::of(stamp)),
+            (Self::Many(all), _) => {
+                let full = all.len() == READERS;
+                if full {
+                    all.remove(0);
+                }
+                all.push(reader);
+                return full;
+            }
         }
+        false
     }
 
     #[cfg(test)]
@@ -260,13 +299,45 @@ mod tests {
             let clock = below(slot);
             let how = ways[usize::from(slot) % ways.len()];
             let by = Visitor::new(stamp(slot, 0, how), &clock);
-            readers = readers.outlived(last, &by);
+            readers = readers.outlived(last, &by).0;
             last = by.stamp;
             most = most.max(readers.len());
             readers.written(&by, &mut |met| panic!("{met:?}"));
         }
         // All but the last one.
         assert_eq!(most, 14);
+    }
+
+    #[test]
+    fn beside_a_strong_write_weak_readers_before_it_are_kept_and_of_too_many_the_oldest_goes() {
+        let (strong, weak) = (How::new(Some(Scope::Gpu), 4).writing(), How::new(None, 4));
+        let clock = below(600);
+        let by = Visitor::new(stamp(600, 0, strong), &clock);
+        let mut readers = Readers::None;
+        let like_it = How::new(Some(Scope::Gpu), 4);
+        for (slot, how) in [(1, weak), (2, like_it), (3, weak)] {
+            readers.read(
+                &Visitor::new(stamp(slot, 0, how), &Clock::default()),
+                &mut |_| {},
+            );
+        }
+        let (kept, forgotten) = readers.outlived(Stamp::NONE, &by);
+        assert!(!forgotten);
+        let mut slots = Vec::new();
+        kept.all(|old| slots.push(old.stamp.lane().slot));
+        assert_eq!(slots, [1, 3]);
+        // A weak write stands for all.
+        let weakly = Visitor::new(stamp(600, 0, weak.writing()), &clock);
+        assert_eq!(kept.outlived(Stamp::NONE, &weakly).0, Readers::None);
+
+        let mut many = kept;
+        for slot in 4..3 + READERS as u16 {
+            many.push(Reader::of(stamp(slot, 0, weak)));
+        }
+        assert_eq!(many.len(), READERS + 1 - 1);
+        let earlier = stamp(700, 0, How::new(Some(Scope::Cta), 4).writing());
+        let (kept, forgotten) = many.outlived(earlier, &Visitor::new(by.stamp, &below(701)));
+        assert_eq!((kept.len(), forgotten), (READERS, true));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::{
-    cell::{Cell, Met, Visitor},
+    cell::{Cell, Met, Part, Visitor},
     registry::Stamp,
     sweep::Marks,
     word::Word,
@@ -243,24 +243,29 @@ impl Shadow {
         forgotten
     }
 
-    /// Writes `len` bytes at `offset`.
+    /// Writes `len` bytes at `offset`, or does one part of it. Gives how many readers were forgotten.
     pub(crate) fn write(
         &mut self,
-        offset: u64,
-        len: u64,
+        step: Part,
+        (offset, len): (u64, u64),
         by: &Visitor<'_>,
         mut met: impl FnMut(Met, u64),
-    ) {
+    ) -> u64 {
         let end = offset + len;
         let mut at = offset;
+        let mut forgotten = 0;
         while at < end {
             let part = (QUAD - at % QUAD).min(end - at);
             let met = &mut |what| met(what, at);
             match self.quad(at) {
-                Quad::Whole(cell) if part == QUAD => cell.write(by, met),
+                Quad::Whole(cell) if part == QUAD => {
+                    forgotten += u64::from(cell.write(step, by, met))
+                }
                 quad => {
                     let cells = quad.cells(at % QUAD, part);
-                    cells.iter_mut().for_each(|cell| cell.write(by, met));
+                    for cell in cells.iter_mut() {
+                        forgotten += u64::from(cell.write(step, by, met));
+                    }
                     // What the write does not stand for may lie under some of them alone.
                     if part == QUAD && cells[1..].iter().all(|cell| cell.is_as(&cells[0])) {
                         let whole = cells[0].clone();
@@ -270,5 +275,6 @@ impl Shadow {
             }
             at += part;
         }
+        forgotten
     }
 }

@@ -51,9 +51,7 @@ impl Model<'_> {
         let line = rank.entry[usize::from(self.entry_slot(agent.epoch))][usize::from(peer)];
         let second = self.rules.entry == EntryLine::FirstWord || line.check == agent.epoch;
         let counts = line.epoch == agent.epoch && second;
-        counts.then(|| {
-            line.tag != self.operation(call).tag && self.rules.entry != EntryLine::NoTag
-        })
+        counts.then(|| line.tag != self.operation(call).tag && self.rules.entry != EntryLine::NoTag)
     }
 
     /// Waits: what they wait for, poison, and giving up.

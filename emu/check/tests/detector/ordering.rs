@@ -82,6 +82,40 @@ fn release_and_acquire_pass_data_on() {
 }
 
 #[test]
+fn a_strong_store_behind_a_load_does_not_hide_it_from_those_behind_the_store() {
+    let tell = "st.release.sys.global.u64 [%d2], 1;";
+    let told = "st.relaxed.sys.global.u32 [%d1], 2;";
+    let ways = [
+        (
+            "ld.global.u32 %r5, [%d1];",
+            "st.relaxed.sys.global.u32 [%d1], 1;",
+            Rule::Race,
+        ),
+        (
+            "ld.relaxed.cta.global.u32 %r5, [%d1];",
+            "st.relaxed.sys.global.u32 [%d1], 1;",
+            Rule::Race,
+        ),
+        (
+            "ld.global.u32 %r5, [%d1];",
+            "red.relaxed.sys.global.add.u32 [%d1], 1;",
+            Rule::Race,
+        ),
+        (
+            "ld.relaxed.sys.global.u8 %r5, [%d1];",
+            "st.relaxed.sys.global.u32 [%d1], 1;",
+            Rule::MixedSize,
+        ),
+    ];
+    for (load, store, rule) in ways {
+        // Told without an acquire: the two strong stores are no race, the load and the later store are.
+        finds(rule, &of(&[load, store, tell]), &of(&[WAIT_RELAXED, told]));
+        clean(&of(&[load, store, tell]), &of(&[WAIT, told]));
+        clean(&of(&[store, tell]), &of(&[WAIT_RELAXED, told]));
+    }
+}
+
+#[test]
 fn a_release_publishes_nothing_that_comes_after_it() {
     finds(
         Rule::Race,

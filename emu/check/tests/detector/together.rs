@@ -70,6 +70,52 @@ fn a_lane_that_stores_what_all_lanes_have_read_does_so_behind_a_barrier_of_the_w
     }
 }
 
+#[test]
+fn no_lane_of_those_that_store_to_a_word_together_hides_another() {
+    for n in [0, 5, 31] {
+        let alone = lane(n);
+        let behind = "bar.warp.sync -1;";
+        let others = "setp.ne.u32 %p1, %r1, {n}; @!%p1 ld.global.u32 %r5, [%d1];"
+            .replace("{n}", &n.to_string());
+        let rules = |body: String| rules(RegionKind::Buffer, &body);
+        let store = "st.global.u32 [%d1], 7;";
+        // One lane has loaded what all store to; all have stored where one stores, or loads, afterwards.
+        assert_eq!(rules(format!("{others} {store}")), [Rule::MissingSyncwarp]);
+        assert_eq!(rules(format!("{others} {behind} {store}")), []);
+        for after in ["st.global.u32 [%d1], 8;", "ld.global.u32 %r5, [%d1];"] {
+            assert_eq!(
+                rules(format!("{store} {alone} {after}")),
+                [Rule::MissingSyncwarp],
+                "lane {n}: {after}"
+            );
+            assert_eq!(rules(format!("{store} {behind} {alone} {after}")), []);
+        }
+        // A release by one of them says nothing of the others.
+        let told = format!("{alone} st.release.sys.global.u64 [%d2], 1;");
+        let user = "W: ld.acquire.sys.global.u64 %d3, [%d2]; setp.eq.u64 %p2, %d3, 0; @%p2 bra W;
+             st.global.u32 [%d1], 9;";
+        for (between, found) in [("", &[Rule::Race][..]), (behind, &[])] {
+            let teller = format!("{store} {between} {told}");
+            let outcome = warps(
+                RegionKind::Buffer,
+                &[&teller, &format!("{} {user}", lane(0))],
+                1,
+            );
+            assert_eq!(outcome.rules(), found, "lane {n}: {}", outcome.text());
+        }
+    }
+    // They are no race among themselves, nor with what they stored before.
+    let twice = "st.global.u32 [%d1], 7; bar.warp.sync -1; st.global.u32 [%d1], 8;";
+    assert_eq!(rules(RegionKind::Buffer, twice), []);
+    assert_eq!(
+        rules(
+            RegionKind::Buffer,
+            "red.relaxed.gpu.global.add.u32 [%d1], 1;"
+        ),
+        []
+    );
+}
+
 /// All lanes load, and all but lane 5 and those of a mask tell lane 5 so, which waits for so many and stores.
 fn tells_lane_five((load, store): (&str, &str), silent: u32, told: u32) -> String {
     format!(
