@@ -159,7 +159,6 @@ impl Cta {
         env: &mut Env<'_, M, H>,
         fuel: u32,
     ) -> Step {
-        let launch = Arc::clone(&self.launch);
         let Some(own) = self.warps.get_mut(warp) else {
             return Step::Exited;
         };
@@ -168,10 +167,11 @@ impl Cta {
         let mut left = fuel;
         loop {
             let before = left;
+            let launch = &*self.launch;
             let outcome = Run {
                 code: launch.kernel.code(),
                 site: Site {
-                    launch: &launch,
+                    launch,
                     ctaid: self.ctaid,
                     smid: self.smid,
                     warp,

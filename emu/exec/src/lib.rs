@@ -35,6 +35,7 @@ pub use kernel::{CompileError, Kernel, ParamInfo, SourceLine};
 pub use launch::{Launch, LaunchError};
 pub use memory::{GlobalMemory, MemoryFault, Region};
 pub use polling::Polled;
+pub use registers::lanes_of;
 pub use relation::Relation;
 pub use slabfence_emu_model::{Order, Scope};
 pub use upcoming::Upcoming;

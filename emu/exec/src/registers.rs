@@ -7,7 +7,8 @@ use crate::{
 };
 
 /// The numbers of the lanes in a mask, lowest first.
-pub(crate) fn lanes_of(mut lanes: u32) -> impl Iterator<Item = usize> {
+#[inline]
+pub fn lanes_of(mut lanes: u32) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         let lane = lanes.trailing_zeros();
         lanes &= lanes.checked_sub(1)?;
@@ -28,8 +29,8 @@ impl Registers {
     /// Constants in their rows, everything else zero.
     pub(crate) fn new(image: &Image) -> Self {
         Self {
-            narrow: image.narrow.iter().map(|&value| [value; LANES]).collect(),
-            wide: image.wide.iter().map(|&value| [value; LANES]).collect(),
+            narrow: rows(&image.narrow),
+            wide: rows(&image.wide),
             flags: vec![0; image.flags],
         }
     }
@@ -88,6 +89,29 @@ impl Registers {
     }
 }
 
+/// Rows of values that are the same in all lanes. Most are zero, and memory comes like that.
+fn rows<T: Copy + Default + PartialEq>(values: &[T]) -> Vec<[T; LANES]> {
+    let zero = T::default();
+    let mut rows = vec![[zero; LANES]; values.len()];
+    for (row, &value) in rows.iter_mut().zip(values) {
+        if value != zero {
+            *row = [value; LANES];
+        }
+    }
+    rows
+}
+
+/// The bit of each lane: not every machine shifts by a number of its own in each part of a vector.
+const BITS: [u32; LANES] = {
+    let mut bits = [1; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        bits[lane] <<= lane;
+        lane += 1;
+    }
+    bits
+};
+
 /// Takes the lanes in `lanes` from `row`.
 #[inline]
 pub(crate) fn blend<T: Copy>(target: &mut [T; LANES], lanes: u32, row: &[T; LANES]) {
@@ -95,12 +119,14 @@ pub(crate) fn blend<T: Copy>(target: &mut [T; LANES], lanes: u32, row: &[T; LANE
         *target = *row;
         return;
     }
-    for (lane, (target, &value)) in target.iter_mut().zip(row).enumerate() {
+    // Whoever leads a warp runs alone.
+    if lanes.is_power_of_two() {
+        let lane = lanes.trailing_zeros() as usize % LANES;
+        target[lane] = row[lane];
+        return;
+    }
+    for ((target, &value), bit) in target.iter_mut().zip(row).zip(BITS) {
         // A choice of values rather than a conditional store: this becomes vector code.
-        *target = if lanes >> lane & 1 != 0 {
-            value
-        } else {
-            *target
-        };
+        *target = if lanes & bit != 0 { value } else { *target };
     }
 }

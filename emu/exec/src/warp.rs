@@ -135,6 +135,10 @@ impl Warp {
 
     /// Takes the fragment to run next: the lowest of those that are ready, with all others that stand at its place.
     pub(crate) fn take_next(&mut self) -> Option<Fragment> {
+        if let [only] = self.fragments[..] {
+            let ready = only.standing == Standing::Ready;
+            return self.fragments.pop_if(|_| ready);
+        }
         let ready = self
             .fragments
             .iter()

@@ -7,7 +7,7 @@ use crate::{
     Access, AccessKind, FaultKind, GlobalMemory, MemoryFault, Order, Space,
     memory::{Covered, RegionCache, Word},
     op::{MemoryOp, Place, Where},
-    registers::{Registers, lanes_of},
+    registers::{Registers, blend, lanes_of},
     value::{LANES, Wide},
     window,
 };
@@ -358,9 +358,7 @@ fn merge(rows: &mut Vec<Wide>, at: usize, lanes: u32, row: &Wide) {
     if rows.len() <= at {
         rows.resize(at + 1, [0; LANES]);
     }
-    for lane in lanes_of(lanes) {
-        rows[at][lane] = row[lane];
-    }
+    blend(&mut rows[at], lanes, row);
 }
 
 /// The lanes whose generic addresses fall into the space of the first lane's, and their addresses there.

@@ -7,6 +7,7 @@
 use super::{Region, pair};
 use crate::{
     Operation,
+    registers::lanes_of,
     value::{LANES, Wide, f32s},
 };
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -128,13 +129,18 @@ impl Region {
     ) -> Covered<'a> {
         let last = self.len.wrapping_sub(bytes);
         let fits = bytes.is_power_of_two() && bytes <= self.len && (self.writable || !write);
-        let mut covered = [0u32; LANES];
-        for (lane, (covered, address)) in covered.iter_mut().zip(addresses).enumerate() {
+        let covers = |lane: usize| {
+            let address = addresses[lane];
             let inside = address.wrapping_sub(self.base) <= last;
             let aligned = address & bytes.wrapping_sub(1) == 0;
-            *covered = u32::from(inside & aligned) << lane;
-        }
-        let covered = covered.iter().fold(0, |all, lane| all | lane) & lanes;
+            u32::from(inside & aligned) << lane
+        };
+        let covered = if lanes.is_power_of_two() {
+            covers(lanes.trailing_zeros() as usize % LANES)
+        } else {
+            let covered: [u32; LANES] = std::array::from_fn(covers);
+            covered.iter().fold(0, |all, lane| all | lane) & lanes
+        };
         let lanes = if fits { covered } else { 0 };
         Covered {
             region: *self,
@@ -174,16 +180,18 @@ impl Covered<'_> {
         if !self.has::<T>(offset) {
             return values;
         }
-        let all = self.lanes == u32::MAX;
-        for (lane, value) in values.iter_mut().enumerate() {
-            if all || self.lanes >> lane & 1 != 0 {
-                let ptr = self.host(lane, offset);
-                // SAFETY: `cover` found the lane's bytes in the region and aligned to their power-of-two number, so
-                // the word at this multiple of its size is inside and aligned. The region is readable and free of
-                // references by the promise to `Region::new`, which also carries the address's alignment over to
-                // the host's; this file and `pair` are the only code of the program that accesses device memory.
-                *value = unsafe { T::load(ptr) };
-            }
+        let load = |lane: usize| {
+            let ptr = self.host(lane, offset);
+            // SAFETY: `cover` found the lane's bytes in the region and aligned to their power-of-two number, so the
+            // word at this multiple of its size is inside and aligned. The region is readable and free of references
+            // by the promise to `Region::new`, which also carries the address's alignment over to the host's; this
+            // file and `pair` are the only code of the program that accesses device memory.
+            values[lane] = unsafe { T::load(ptr) };
+        };
+        // For all lanes this becomes a loop without branches.
+        match self.lanes {
+            u32::MAX => (0..LANES).for_each(load),
+            some => lanes_of(some).for_each(load),
         }
         values
     }
@@ -194,13 +202,14 @@ impl Covered<'_> {
         if !self.has::<T>(offset) || !self.writable {
             return;
         }
-        let all = self.lanes == u32::MAX;
-        for (lane, value) in values.iter().enumerate() {
-            if all || self.lanes >> lane & 1 != 0 {
-                let ptr = self.host(lane, offset);
-                // SAFETY: as for `load`; and `cover` found the region writable.
-                unsafe { value.store(ptr) };
-            }
+        let store = |lane: usize| {
+            let ptr = self.host(lane, offset);
+            // SAFETY: as for `load`; and `cover` found the region writable.
+            unsafe { values[lane].store(ptr) };
+        };
+        match self.lanes {
+            u32::MAX => (0..LANES).for_each(store),
+            some => lanes_of(some).for_each(store),
         }
     }
 
@@ -223,7 +232,7 @@ impl Covered<'_> {
     pub(crate) fn load_pairs(&self) -> [Wide; 2] {
         let mut rows = [[0; LANES]; 2];
         if self.bytes == 16 {
-            for lane in crate::registers::lanes_of(self.lanes) {
+            for lane in lanes_of(self.lanes) {
                 // SAFETY: as for `load`, for all 16 bytes of the lane.
                 [rows[0][lane], rows[1][lane]] = unsafe { pair::load(self.host(lane, 0)) };
             }
@@ -234,7 +243,7 @@ impl Covered<'_> {
     /// Stores 16 bytes of each lane, each lane's in one access.
     pub(crate) fn store_pairs(&self, rows: &[Wide; 2]) {
         if self.bytes == 16 && self.writable {
-            for lane in crate::registers::lanes_of(self.lanes) {
+            for lane in lanes_of(self.lanes) {
                 // SAFETY: as for `store`, for all 16 bytes of the lane.
                 unsafe { pair::store(self.host(lane, 0), [rows[0][lane], rows[1][lane]]) };
             }
