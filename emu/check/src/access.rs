@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slabfence_emu_exec::{Access, AccessKind, Operation as Atomic, Order, Scope};
+use slabfence_emu_exec::{Access, AccessKind, Operation as Atomic, Order, Scope, lanes_of};
 
 use crate::{
     Options, Region, RegionKind, Rule, Writers, binding,
@@ -13,7 +13,7 @@ use crate::{
     operation::Operation,
     registry::{How, Registry, Stamp},
     shadow::Shadow,
-    warp::{Look, Warp, lanes_of},
+    warp::{Look, Warp},
 };
 
 /// One access of a warp, with all that it concerns.

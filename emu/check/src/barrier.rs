@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use slabfence_emu_exec::lanes_of;
+
 use crate::{
     clock::{Clock, joined},
-    warp::{Warp, lanes_of},
+    warp::Warp,
 };
 
 impl Warp {

@@ -52,6 +52,8 @@ pub struct Checker {
     /// The `.sc` fences that no later one stands for.
     pub(crate) strict: Vec<Head>,
     next_block: u32,
+    /// The block that something was heard of last, while it is known.
+    pub(crate) current: Option<(Op, u64)>,
 }
 
 impl Checker {
@@ -67,6 +69,7 @@ impl Checker {
             registry: Registry::default(),
             strict: Vec::new(),
             next_block: 0,
+            current: None,
         }
     }
 
@@ -131,6 +134,7 @@ impl Checker {
             let Some(block) = self.blocks.remove(&key) else {
                 continue;
             };
+            self.current = None;
             for mut warp in block.warps.into_iter().filter(|warp| warp.live != 0) {
                 warp.end(warp.live, &mut operation.end);
                 self.slots.give(warp.slot, warp.time);
@@ -262,6 +266,10 @@ impl Checker {
         let [x, y, _] = launch.grid.map(u64::from);
         let [cx, cy, cz] = at.ctaid.map(u64::from);
         let key = (launch.tag, cx + x * (cy + y * cz));
+        if self.current == Some(key) {
+            return key;
+        }
+        self.current = Some(key);
         if !self.blocks.contains_key(&key) {
             let operation = self
                 .operations

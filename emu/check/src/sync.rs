@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use slabfence_emu_exec::{Access, AccessKind, CtaBarrier, Fence, Hook, Order, Site, Space};
+use slabfence_emu_exec::{
+    Access, AccessKind, CtaBarrier, Fence, Hook, Order, Site, Space, lanes_of,
+};
 
 use crate::{
     Checker,
@@ -11,7 +13,6 @@ use crate::{
     clock::Clock,
     protocol,
     registry::Synchronised,
-    warp::lanes_of,
 };
 
 impl Hook for Checker {
@@ -149,6 +150,7 @@ impl Hook for Checker {
         }
         if block.warps.iter().all(|warp| warp.live == 0) {
             self.blocks.remove(&key);
+            self.current = None;
         }
     }
 }

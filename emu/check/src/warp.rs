@@ -88,11 +88,6 @@ pub(crate) struct Look {
     pub(crate) fresh: bool,
 }
 
-/// The lanes in a mask.
-pub(crate) fn lanes_of(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 != 0)
-}
-
 impl Warp {
     pub(crate) fn new(
         slot: u16,

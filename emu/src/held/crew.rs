@@ -1,5 +1,7 @@
 //! Everything that can be chosen to go on, in canonical order.
 
+use std::cell::Cell;
+
 use super::name::Name;
 
 /// What an agent is.
@@ -42,6 +44,8 @@ pub(super) struct Crew {
     /// How many there are of each standing.
     counts: [usize; 3],
     changes: u64,
+    /// Where somebody was found last: whoever goes on is asked for before and after.
+    recent: Cell<usize>,
 }
 
 impl Crew {
@@ -76,9 +80,18 @@ impl Crew {
     }
 
     fn at(&self, name: Name) -> Option<usize> {
-        self.agents
-            .binary_search_by_key(&name, |agent| agent.name)
-            .ok()
+        let recent = self.recent.get();
+        if self
+            .agents
+            .get(recent)
+            .is_some_and(|agent| agent.name == name)
+        {
+            return Some(recent);
+        }
+        let found = self.agents.binary_search_by_key(&name, |agent| agent.name);
+        let at = found.ok()?;
+        self.recent.set(at);
+        Some(at)
     }
 
     /// An agent that is there.
@@ -133,5 +146,35 @@ impl Crew {
         self.changes += woken as u64;
         *self.count(from) -= woken;
         *self.count(Standing::Ready) += woken;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_found_wherever_it_was_after_others_have_come_and_gone() {
+        let name = |warp| Name {
+            device: 0,
+            op: 1,
+            block: 0,
+            warp,
+        };
+        let mut crew = Crew::default();
+        for warp in [3, 5, 7] {
+            crew.add(name(warp), Role::Warp(warp as usize));
+        }
+        let role = |crew: &Crew, warp| crew.get(name(warp)).map(|agent| agent.role);
+        assert_eq!(role(&crew, 5), Some(Role::Warp(5)));
+        crew.add(name(1), Role::Warp(1));
+        assert_eq!(role(&crew, 5), Some(Role::Warp(5)));
+        crew.remove(name(3));
+        assert_eq!(role(&crew, 5), Some(Role::Warp(5)));
+        crew.remove(name(5));
+        assert_eq!(role(&crew, 5), None);
+        crew.set(name(7), Standing::Parked);
+        let standings: Vec<Standing> = crew.agents().iter().map(|agent| agent.standing).collect();
+        assert_eq!(standings, [Standing::Ready, Standing::Parked]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use slabfence_emu_exec::{
-    Access, AccessKind, CtaBarrier, Fence, Hook, Kernel, Operation, Order, Site, Space,
+    Access, AccessKind, CtaBarrier, Fence, Hook, Kernel, Operation, Order, Site, Space, lanes_of,
 };
 
 use super::changed::Changed;
@@ -88,8 +88,8 @@ pub(super) struct Watch {
     pub(super) pause: bool,
     /// Where addresses were found last, by the piece of memory that they lie in.
     hints: [usize; HINTS],
-    /// Room for what is noted of one access, and its words.
-    room: (Vec<u64>, Vec<u64>),
+    /// Room for the words of one access.
+    room: Vec<u64>,
 }
 
 fn hint(hints: &mut [usize; HINTS], address: u64) -> &mut usize {
@@ -130,9 +130,14 @@ impl Watch {
 
     /// Adds what happened to the trace.
     pub(super) fn note(&mut self, words: &[u64]) {
+        let trace = self.begin_note();
+        self.trace = words.iter().fold(trace, |h, &w| mix(h, w));
+    }
+
+    /// The trace behind the name of the running warp, for who adds to it what happened.
+    fn begin_note(&mut self) -> u64 {
         self.visible += 1;
-        let name = self.name.digest();
-        self.trace = words.iter().fold(mix(self.trace, name), |h, &w| mix(h, w));
+        mix(self.trace, self.name.digest())
     }
 
     /// One number for an address of a space that no other place shares.
@@ -184,10 +189,8 @@ impl Watch {
     /// The lanes of an access write.
     fn writes_of(&mut self, access: &Access<'_>) {
         let mut marked = usize::MAX;
-        for (lane, &address) in access.addresses.iter().enumerate() {
-            if access.lanes >> lane & 1 == 0 {
-                continue;
-            }
+        for lane in lanes_of(access.lanes) {
+            let address = access.addresses[lane];
             let Some(place) = self.places.find(address, hint(&mut self.hints, address)) else {
                 return self.changed.mark_all();
             };
@@ -206,26 +209,34 @@ impl Watch {
     }
 
     fn seen(&mut self, at: &Site<'_>, access: &Access<'_>) {
-        let lanes = (0..32).filter(|lane| access.lanes >> lane & 1 == 1);
         let write = access.kind != AccessKind::Load;
         if write {
             self.writes += 1;
         }
-        let (mut digest, mut words) = std::mem::take(&mut self.room);
-        digest.clear();
-        digest.extend([u64::from(at.pc), u64::from(access.lanes)]);
+        let global = access.space == Space::Global;
+        let start = self.begin_note();
+        let mut trace = mix(mix(start, at.pc.into()), access.lanes.into());
+        for lane in lanes_of(access.lanes) {
+            if global {
+                trace = mix(trace, self.place(access.addresses[lane]).1);
+            }
+            let rows = access.loaded.iter().chain(access.stored);
+            trace = rows.fold(trace, |h, row| mix(h, row[lane]));
+        }
+        self.trace = trace;
+        if write && global || self.strong.is_some() {
+            self.touched(at, access, write);
+        }
+    }
+
+    /// Which words a strong access touches, for those who ask of words.
+    fn touched(&mut self, at: &Site<'_>, access: &Access<'_>, write: bool) {
+        let mut words = std::mem::take(&mut self.room);
         words.clear();
-        for lane in lanes {
-            let address = access.addresses[lane];
-            if access.space == Space::Global {
-                digest.push(self.place(address).1);
-            }
-            for row in access.loaded.iter().chain(access.stored) {
-                digest.push(row[lane]);
-            }
-            let bytes = u64::from(access.size * access.elements);
+        let bytes = u64::from(access.size * access.elements);
+        for lane in lanes_of(access.lanes) {
             for part in (0..bytes).step_by(8) {
-                let word = self.word(access.space, address + part);
+                let word = self.word(access.space, access.addresses[lane] + part);
                 // Mostly all lanes access the same.
                 if words.last() != Some(&word) {
                     words.push(word);
@@ -234,7 +245,6 @@ impl Watch {
         }
         words.sort_unstable();
         words.dedup();
-        self.note(&digest);
         if write && access.space == Space::Global {
             let (name, pc) = (self.name, at.pc);
             for &word in &words {
@@ -244,8 +254,8 @@ impl Watch {
         }
         if let Some(strong) = &mut self.strong {
             let commutes = access.operation.filter(|_| !access.returns);
-            let lanes = (0..32).filter(|lane| access.lanes >> lane & 1 == 1);
-            let found = lanes.flat_map(|lane| access.loaded.iter().map(move |row| row[lane]));
+            let loaded = |lane| access.loaded.iter().map(move |row: &[u64; 32]| row[lane]);
+            let found = lanes_of(access.lanes).flat_map(loaded);
             strong.push(Strong {
                 words: words.clone(),
                 found: found.fold(0, mix),
@@ -253,7 +263,7 @@ impl Watch {
                 commutes,
             });
         }
-        self.room = (digest, words);
+        self.room = words;
     }
 }
 
@@ -275,10 +285,8 @@ impl Hook for Watch {
         if access.space == Space::Global {
             // Mostly all lie in one range.
             let (mut base, mut len, mut home) = (0, 0, 0);
-            for (lane, address) in addresses.iter_mut().enumerate() {
-                if access.lanes >> lane & 1 == 0 {
-                    continue;
-                }
+            for lane in lanes_of(access.lanes) {
+                let address = &mut addresses[lane];
                 if address.wrapping_sub(base) >= len {
                     let hint = hint(&mut self.hints, *address);
                     let Some(place) = self.places.find(*address, hint) else {

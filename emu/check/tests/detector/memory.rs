@@ -260,6 +260,32 @@ fn memory_that_is_not_what_the_parameters_were_taken_for_is_stale() {
 }
 
 #[test]
+fn a_block_that_comes_again_after_its_end_is_watched_again() {
+    let kernel = kernel(1, "ld.param.u64 %d1, [p0]; ld.global.u32 %r5, [%d1]; ret;");
+    let regions = [filled(A, 256, 0, "a")];
+    let mut checker = checker(Options::default(), &regions);
+    checker.begin(1, 0, &[]);
+    checker.captured(1, A, "old".to_owned());
+    let launch = std::sync::Arc::new(slabfence_emu_exec::Launch {
+        tag: 1,
+        ..launch(&kernel, 1, 1, &[A])
+    });
+    for _ in 0..2 {
+        let mut cta = slabfence_emu_exec::Cta::new(&launch, [0; 3], 0);
+        let mut env = slabfence_emu_exec::Env {
+            memory: &mut memory(&regions),
+            hook: &mut checker,
+            globaltimer: 0,
+            clock: 0,
+            executed: 0,
+        };
+        cta.step(0, &mut env, 100);
+    }
+    let counts: Vec<_> = checker.finish().iter().map(|one| one.count).collect();
+    assert_eq!(counts, [2]);
+}
+
+#[test]
 fn atomics_on_a_peer_need_native_ones_and_system_scope() {
     let with = |native_atomics, body: &str| {
         let options = Options {
