@@ -2,6 +2,7 @@
 //! memory, so that each is checked, and no host call comes between them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use slabfence::Result;
 use slabfence::driver::{PinnedBuffer, Stream};
@@ -19,6 +20,8 @@ pub struct Rounds {
     inputs: PinnedBuffer,
     outputs: PinnedBuffer,
     collected: RefCell<Vec<(u32, usize)>>,
+    /// What outputs must be: a schedule after another is checked against the same.
+    wanted: RefCell<BTreeMap<(u32, usize), Vec<u8>>>,
 }
 
 impl Rounds {
@@ -37,6 +40,7 @@ impl Rounds {
             exchanges,
             rounds,
             collected: RefCell::default(),
+            wanted: RefCell::default(),
         };
         for round in 0..rounds {
             for (index, exchange) in this.exchanges.iter().enumerate() {
@@ -101,6 +105,7 @@ impl Rounds {
 
     /// Compares every output that was collected since the last check with what it must be, and says which is wrong first.
     pub fn compare(&self) -> std::result::Result<(), String> {
+        let mut known = self.wanted.borrow_mut();
         for &(round, index) in self.collected.borrow().iter() {
             let exchange = &self.exchanges[index];
             let mut got = vec![0; exchange.output.len()];
@@ -109,7 +114,9 @@ impl Rounds {
             read.map_err(|error| error.to_string())?;
             let operation = self.operation(round, index);
             let (world, rank) = (exchange.world, exchange.rank);
-            let wanted = exchange.shape.expected(world, rank, operation);
+            let wanted = known
+                .entry((round, index))
+                .or_insert_with(|| exchange.shape.expected(world, rank, operation));
             if let Some(at) = (0..got.len()).find(|&at| got[at] != wanted[at]) {
                 return Err(format!(
                     "rank {rank} of {world}, operation {operation}, {:?}: byte {at} is {:#04x}, not {:#04x}",

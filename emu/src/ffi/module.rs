@@ -1,10 +1,11 @@
 //! Modules.
 
+use std::borrow::Cow;
 use std::ffi::{c_char, c_uint, c_void};
 
 use slabfence_sys::{CUdeviceptr, CUfunction, CUjit_option, CUmodule};
 
-use super::pointer::{get, handle, list, put, put_if, put_text, raw, text};
+use super::pointer::{get, handle, list, put, put_if, put_text, raw, text, text_in_place};
 use crate::code::{Code, Status};
 use crate::slots::Call;
 
@@ -58,8 +59,8 @@ impl ErrorLog {
     }
 }
 
-/// The text of an image that the caller gives by its address.
-pub(super) fn image_text(image: *const c_void, log: ErrorLog) -> Status<String> {
+/// The text of an image that the caller gives by its address, where it lies: for the time of the call.
+pub(super) fn image_text<'a>(image: *const c_void, log: ErrorLog) -> Status<Cow<'a, str>> {
     // A text shorter than four bytes has its NUL among them, and is read no further.
     let mut start = [0u8; 4];
     for (at, byte) in start.iter_mut().enumerate() {
@@ -72,7 +73,7 @@ pub(super) fn image_text(image: *const c_void, log: ErrorLog) -> Status<String> 
         log.write("the image is a binary: the emulated driver takes PTX text only")?;
         return Err(Code::NO_BINARY_FOR_GPU);
     }
-    text(image.cast())
+    text_in_place(image.cast())
 }
 
 /// Loads a module into the current context; gives its handle.

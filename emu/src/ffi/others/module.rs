@@ -1,5 +1,6 @@
 //! More ways to load a module, and what is in it.
 
+use std::borrow::Cow;
 use std::ffi::{c_char, c_uint, c_void};
 
 use slabfence_sys::{CUfunction, CUmodule};
@@ -19,7 +20,7 @@ pub(super) fn file_text(name: *const c_char) -> Status<String> {
         Code::FILE_NOT_FOUND
     })?;
     bytes.push(0);
-    image_text(bytes.as_ptr().cast(), ErrorLog::none())
+    image_text(bytes.as_ptr().cast(), ErrorLog::none()).map(Cow::into_owned)
 }
 
 functions! {
