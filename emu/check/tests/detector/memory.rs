@@ -1,11 +1,14 @@
 //! What accesses may not do whatever orders them: bounds, generations, uninitialised memory, atomics, `.nc`, shared memory.
 
+use std::sync::Arc;
+
 use crate::support::{
     A, B, check, checker, filled, kernel, launch,
     machine::{End, Outcome, Schedule, Stream, run},
     memory,
 };
-use slabfence_emu_check::{Options, Region, RegionKind, Rule, Touch};
+use slabfence_emu_check::{Checker, Options, Region, RegionKind, Rule, Touch};
+use slabfence_emu_exec::{Cta, Env, Launch};
 
 /// One block of `threads` runs a body on device 0 with buffers at `A` (device 0, initialised), `A + 0x1000` (not) and at
 /// `B` (device 1).
@@ -225,6 +228,18 @@ fn an_access_at_no_multiple_of_its_size_is_named_by_its_memory() {
     }
 }
 
+/// Runs the first block of a launch over new memory.
+fn run_first_block(launch: &Arc<Launch>, regions: &[Region], checker: &mut Checker) {
+    let mut env = Env {
+        memory: &mut memory(regions),
+        hook: checker,
+        globaltimer: 0,
+        clock: 0,
+        executed: 0,
+    };
+    Cta::new(launch, [0; 3], 0).step(0, &mut env, 100);
+}
+
 #[test]
 fn memory_that_is_not_what_the_parameters_were_taken_for_is_stale() {
     let kernel = kernel(1, "ld.param.u64 %d1, [p0]; ld.global.u32 %r5, [%d1]; ret;");
@@ -240,19 +255,11 @@ fn memory_that_is_not_what_the_parameters_were_taken_for_is_stale() {
         if let Some(address) = captured {
             checker.captured(1, address, "old".to_owned());
         }
-        let launch = std::sync::Arc::new(slabfence_emu_exec::Launch {
+        let launch = Arc::new(Launch {
             tag: 1,
             ..launch(&kernel, 1, 1, &[A])
         });
-        let mut cta = slabfence_emu_exec::Cta::new(&launch, [0; 3], 0);
-        let mut env = slabfence_emu_exec::Env {
-            memory: &mut memory(&regions),
-            hook: &mut checker,
-            globaltimer: 0,
-            clock: 0,
-            executed: 0,
-        };
-        cta.step(0, &mut env, 100);
+        run_first_block(&launch, &regions, &mut checker);
         let findings = checker.finish();
         let found = findings.iter().map(|one| (one.rule, one.detail.as_str()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
@@ -266,20 +273,12 @@ fn a_block_that_comes_again_after_its_end_is_watched_again() {
     let mut checker = checker(Options::default(), &regions);
     checker.begin(1, 0, &[]);
     checker.captured(1, A, "old".to_owned());
-    let launch = std::sync::Arc::new(slabfence_emu_exec::Launch {
+    let launch = Arc::new(Launch {
         tag: 1,
         ..launch(&kernel, 1, 1, &[A])
     });
     for _ in 0..2 {
-        let mut cta = slabfence_emu_exec::Cta::new(&launch, [0; 3], 0);
-        let mut env = slabfence_emu_exec::Env {
-            memory: &mut memory(&regions),
-            hook: &mut checker,
-            globaltimer: 0,
-            clock: 0,
-            executed: 0,
-        };
-        cta.step(0, &mut env, 100);
+        run_first_block(&launch, &regions, &mut checker);
     }
     let counts: Vec<_> = checker.finish().iter().map(|one| one.count).collect();
     assert_eq!(counts, [2]);

@@ -7,7 +7,7 @@ use slabfence_emu_protocol::{
     Rules, Scenario,
 };
 
-use super::{ALL, any, both, case, different};
+use super::{any, both, case, different, without_early_look};
 use crate::{Case, check, narrow, wide};
 
 #[test]
@@ -15,11 +15,11 @@ fn slots_and_entry_lines() {
     let one_way = |transport| narrow(transport).one_way(0, 1);
     let unread = Rules {
         entry: EntryLine::Unread,
-        ..ALL()
+        ..without_early_look()
     };
     let one_slot = Rules {
         two_slots: false,
-        ..ALL()
+        ..without_early_look()
     };
     let frozen = Scenario {
         capture: 1,
@@ -65,7 +65,7 @@ fn slots_and_entry_lines() {
             "slot by the epoch: frozen in a graph of one",
             Rules {
                 slot_by_epoch: false,
-                ..ALL()
+                ..without_early_look()
             },
             frozen,
             WrongRow,
@@ -75,7 +75,7 @@ fn slots_and_entry_lines() {
             "two slots of entry lines",
             Rules {
                 two_entry_slots: false,
-                ..ALL()
+                ..without_early_look()
             },
             any([Operation::nothing()], 2),
             Hang,
@@ -85,7 +85,7 @@ fn slots_and_entry_lines() {
             "both words of an entry line",
             Rules {
                 entry: EntryLine::FirstWord,
-                ..ALL()
+                ..without_early_look()
             },
             any([narrow(Push), narrow(Pull)], 3),
             FalseReport,
@@ -95,7 +95,7 @@ fn slots_and_entry_lines() {
             "tag in the entry line",
             Rules {
                 entry: EntryLine::NoTag,
-                ..ALL()
+                ..without_early_look()
             },
             different(narrow(Push), narrow(Push).tagged(9)),
             Silent,
@@ -105,7 +105,7 @@ fn slots_and_entry_lines() {
             "entry lines beside the data",
             Rules {
                 meeting: Meeting::BehindData,
-                ..ALL()
+                ..without_early_look()
             },
             different(narrow(Push), narrow(Packet)),
             Hang,
@@ -129,7 +129,7 @@ fn one_epoch_for_all_ctas() {
     let rules = |epoch| Rules {
         epoch,
         guard: Guard::Off,
-        ..ALL()
+        ..without_early_look()
     };
     check(vec![
         case(
@@ -154,10 +154,13 @@ fn flags() {
     let ends = |between: usize| [&[1][..], &[0].repeat(between), &[1]].concat();
     let rare =
         |between| Scenario::list(vec![Operation::nothing(), narrow(Push)], 2, &ends(between));
-    let flag = |flag| Rules { flag, ..ALL() };
+    let flag = |flag| Rules {
+        flag,
+        ..without_early_look()
+    };
     let order = |flag_order| Rules {
         flag_order,
-        ..ALL()
+        ..without_early_look()
     };
     check(vec![
         case(
@@ -178,7 +181,7 @@ fn flags() {
             "a flag for each CTA",
             Rules {
                 flag_each_cta: false,
-                ..ALL()
+                ..without_early_look()
             },
             Scenario::any(vec![wide(Push)], 1),
             WrongRow,
@@ -200,7 +203,7 @@ fn flags() {
         ),
         Case {
             name: "equality of all bits",
-            rules: ALL(),
+            rules: without_early_look(),
             scenario: rare(7),
             finds: None,
         },
@@ -212,14 +215,14 @@ fn two_phases() {
     let two_shot = |transport| any([Operation::two_shot(transport, 1, 1)], 1);
     let staging = Rules {
         staging_each_phase: false,
-        ..ALL()
+        ..without_early_look()
     };
     check(vec![
         case(
             "flags of each phase",
             Rules {
                 flag_each_phase: false,
-                ..ALL()
+                ..without_early_look()
             },
             two_shot(Push),
             WrongRow,
@@ -247,7 +250,7 @@ fn two_phases() {
 fn a_mismatch_is_reported_before_the_last_entry_line_has_come() {
     let late = Rules {
         meeting: Meeting::BesideLate,
-        ..ALL()
+        ..without_early_look()
     };
     let operations = vec![narrow(Push), narrow(Push).tagged(9)];
     let lists = vec![vec![vec![(0, 0)]], vec![vec![(1, 1)]], vec![vec![]]];
@@ -263,7 +266,7 @@ fn the_end_of_a_kernel() {
     };
     let open = Rules {
         boundary: Boundary::Open,
-        ..ALL()
+        ..without_early_look()
     };
     check(vec![
         case(

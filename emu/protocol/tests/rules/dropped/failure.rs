@@ -4,7 +4,7 @@ use slabfence_emu_protocol::Kind::{FalseReport, Hang, Silent, StaleSuccess, Wron
 use slabfence_emu_protocol::Transport::{Packet, Push};
 use slabfence_emu_protocol::{Calls, Grain, ResetEpoch, Rules, Scenario, Seam};
 
-use super::{ALL, case};
+use super::{case, without_early_look};
 use crate::{check, narrow, wide};
 
 #[test]
@@ -16,15 +16,15 @@ fn poison() {
     let drop = |rules: Rules| (rules, gives_up(narrow(Push)));
     let (blind, waiting) = drop(Rules {
         poison_in_waits: false,
-        ..ALL()
+        ..without_early_look()
     });
     let (careless, starting) = drop(Rules {
         poison_at_start: false,
-        ..ALL()
+        ..without_early_look()
     });
     let (mute, skipping) = drop(Rules {
         skipped_report: false,
-        ..ALL()
+        ..without_early_look()
     });
     check(vec![
         case("poison in every wait", blind, waiting, Hang, 53),
@@ -52,7 +52,7 @@ fn reset() {
     };
     let epoch = |reset_epoch| Rules {
         reset_epoch,
-        ..ALL()
+        ..without_early_look()
     };
     let still = Rules {
         skipped_arrive: false,
@@ -64,7 +64,7 @@ fn reset() {
             Rules {
                 skipped_retire: false,
                 reset_guard: false,
-                ..ALL()
+                ..without_early_look()
             },
             after(1),
             FalseReport,
@@ -95,7 +95,7 @@ fn reset() {
             "poison is cleared when all rest",
             Rules {
                 reset_agrees_first: false,
-                ..ALL()
+                ..without_early_look()
             },
             after(1),
             FalseReport,
@@ -116,7 +116,7 @@ fn reuse() {
     };
     let first = Rules {
         reset_epoch: ResetEpoch::First,
-        ..ALL()
+        ..without_early_look()
     };
     let unfilled = Rules {
         fill: false,

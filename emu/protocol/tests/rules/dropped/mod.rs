@@ -11,8 +11,7 @@ use crate::Case;
 
 /// All rules, but that entry lines are polled behind the arrival alone. An early look only adds runs (one that finds nothing
 /// changes nothing), so what fails without it fails with it; and there are far fewer states.
-#[allow(non_snake_case, reason = "it stands where a constant would")]
-pub fn ALL() -> Rules {
+pub fn without_early_look() -> Rules {
     Rules {
         early_look: false,
         ..Rules::default()
@@ -44,7 +43,7 @@ pub fn both(
 ) -> [Case; 2] {
     let kept = Case {
         name,
-        rules: ALL(),
+        rules: without_early_look(),
         scenario: scenario.clone(),
         finds: None,
     };

@@ -4,7 +4,7 @@ use slabfence_emu_protocol::Kind::{EpochFell, FalseReport, Hang, Silent};
 use slabfence_emu_protocol::Transport::{Packet, Push};
 use slabfence_emu_protocol::{Grain, Guard, Operation, Rules, Scenario, TicketSum};
 
-use super::{ALL, both, case};
+use super::{both, case, without_early_look};
 use crate::callers::{replays, two_streams};
 use crate::{Case, check, narrow, wide};
 
@@ -30,7 +30,7 @@ fn overlap_guard() {
             "the guard",
             Rules {
                 guard: Guard::Off,
-                ..ALL()
+                ..without_early_look()
             },
             three,
             Silent,
@@ -40,7 +40,7 @@ fn overlap_guard() {
             "the ticket's sum",
             Rules {
                 ticket: TicketSum::Count,
-                ..ALL()
+                ..without_early_look()
             },
             two_grids,
             Silent,
@@ -50,7 +50,7 @@ fn overlap_guard() {
             "the exchanged epoch is compared",
             Rules {
                 epoch_checked: false,
-                ..ALL()
+                ..without_early_look()
             },
             two,
             Hang,
@@ -60,7 +60,7 @@ fn overlap_guard() {
             "`<`, not `≠`",
             Rules {
                 guard: Guard::Differs,
-                ..ALL()
+                ..without_early_look()
             },
             wide,
             FalseReport,
@@ -75,7 +75,7 @@ fn started_names_its_epoch() {
     let rules = |started_named, started_first| Rules {
         started_named,
         started_first,
-        ..ALL()
+        ..without_early_look()
     };
     let three = bounded_replays();
     let unnamed = rules(false, false);
@@ -98,7 +98,7 @@ fn started_names_its_epoch() {
 fn warps_of_a_cta_compare_their_epochs() {
     let apart = Rules {
         warps_agree: false,
-        ..ALL()
+        ..without_early_look()
     };
     let call = narrow(Push).one_way(1, 0);
     let one_way = two_streams(call.clone(), call.tagged(99)).coarse(Grain::Warp);
@@ -120,7 +120,7 @@ fn warps_of_a_cta_compare_their_epochs() {
 fn the_ticket_adds_up_epochs() {
     let rules = Rules {
         ticket: TicketSum::Tag,
-        ..ALL()
+        ..without_early_look()
     };
     let calls = two_streams(
         Operation::gather(Packet, 1, 2).one_way(1, 0),
@@ -136,7 +136,7 @@ fn the_ticket_adds_up_epochs() {
 fn an_overlap_is_reported_before_the_entry_lines_are_polled() {
     let late = Rules {
         overlap_at_once: false,
-        ..ALL()
+        ..without_early_look()
     };
     let scenario = replays(narrow(Push).one_way(1, 0), 1, 2).coarse(Grain::Cta);
     check(both("three replays", late, scenario, Hang, 48).into());
@@ -147,7 +147,7 @@ fn an_overlap_is_reported_before_the_entry_lines_are_polled() {
 fn the_epoch_never_falls() {
     let falls = Rules {
         epoch_rises: false,
-        ..ALL()
+        ..without_early_look()
     };
     let scenario = replays(narrow(Push).one_way(1, 0), 1, 2).coarse(Grain::Cta);
     check(both("overtaken", falls, scenario, EpochFell, 26).into());

@@ -3,13 +3,16 @@
 use slabfence_emu_protocol::Kind::{Hang, WrongRow};
 use slabfence_emu_protocol::{Jump, Rules, Scenario, Scrub};
 
-use super::{ALL, case};
+use super::{case, without_early_look};
 use crate::holds::stamps;
 use crate::{Case, check};
 
 #[test]
 fn scrub() {
-    let scrub = |scrub| Rules { scrub, ..ALL() };
+    let scrub = |scrub| Rules {
+        scrub,
+        ..without_early_look()
+    };
     let jump = |times| Scenario {
         jump: Jump { times, farthest: 8 },
         ..stamps(3, 2, 1, 32)
@@ -52,7 +55,7 @@ fn scrub() {
             "packet ranges are filled at a reset",
             Rules {
                 fill: false,
-                ..ALL()
+                ..without_early_look()
             },
             jump(2),
             WrongRow,
@@ -60,7 +63,7 @@ fn scrub() {
         ),
         case(
             "period × capacity below the stamps' range",
-            ALL(),
+            without_early_look(),
             stamps(3, 4, 2, 32),
             WrongRow,
             192,
