@@ -20,9 +20,7 @@ pub fn lines(text: &str) -> String {
 }
 
 fn is_plain(letter: char) -> bool {
-    let separates = matches!(letter, '\u{2028}' | '\u{2029}');
-    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !(letter.is_control() || separates || turns)
+    matches!(letter, '\'' | '"' | '\\') || letter.escape_debug().len() == 1
 }
 
 #[cfg(test)]
@@ -38,6 +36,8 @@ mod tests {
             ("two\nlines\r\tand", "two\\nlines\\r\\tand"),
             ("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}"),
             ("\u{202e}gnp", "\\u{202e}gnp"),
+            ("no\u{200b}thing\u{feff}", "no\\u{200b}thing\\u{feff}"),
+            ("\u{e0001}\u{200d}\u{ad}", "\\u{e0001}\\u{200d}\\u{ad}"),
         ];
         for (text, plain) in table {
             assert_eq!(one_line(text), plain);

@@ -21,6 +21,7 @@ mod scenario_page;
 mod scenario_size;
 mod scenario_steps;
 mod scenario_tags;
+mod scenario_waits;
 mod scenarios;
 mod source_lines;
 mod status;

@@ -1,6 +1,10 @@
 //! `slabfence check --scenario`: how much the ranks of a file may do.
 
+use super::files::Folder;
+use super::run::Run;
 use super::scenario_files::stored;
+use super::scenario_waits::WAIT;
+use super::scenarios::access;
 
 /// Line 7 on of the scenario, up to the arguments of its launch.
 const STEP: &str = "[[step]]\nrank = 0\n[step.launch]\nkernel = \"store\"\ngrid = 1\nblock = 1\n";
@@ -55,4 +59,25 @@ fn operations_that_are_too_many_are_refused_with_their_number() {
     assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{err}");
     let said = "line 7: 4097 operations; there can be 1 to 4096";
     assert_eq!(err, format!("slabfence: s.toml: {said}\n"));
+}
+
+#[test]
+fn variables_that_are_too_large_together_are_refused_with_the_line_of_the_text() {
+    let folder = Folder::new("check-size-6");
+    let path = folder.file("s.toml", WAIT.as_bytes());
+    let refused = |variables: &str, said: &str| {
+        let ptx = access("").replace(".visible", &format!("{variables}\n.visible"));
+        folder.file("k.ptx", ptx.as_bytes());
+        let run = Run::with(&["check", "--scenario", &path]);
+        assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{}", run.err);
+        let most = "variables have at most 67108864 bytes together, on all ranks";
+        assert!(
+            run.err.ends_with(&format!("k.ptx: {said}: {most}\n")),
+            "{}",
+            run.err
+        );
+    };
+    refused(".global .b8 big[4294967296];", "line 4: `big`");
+    // Three ranks.
+    refused(".global .b8 a[22369621];\n.const .b8 b[1];", "line 5: `b`");
 }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::scenarios::{SHARED, WAIT, access, found, on_shared, rules};
+use super::files::Folder;
+use super::run::Run;
+use super::scenario_waits::WAIT;
+use super::scenarios::{SHARED, access, found, on_shared, rules};
 
 #[test]
 fn an_ordinary_load_of_a_flag_is_found() {
@@ -188,4 +191,17 @@ fn the_slot_of_another_epoch_is_found() {
     };
     assert_eq!(slot(1), "an operation of epoch 4 uses slot A, not B");
     assert_eq!(slot(0), "an operation of epoch 5 uses slot B, not A");
+}
+
+#[test]
+fn two_parts_of_a_buffer_have_two_names() {
+    let folder = Folder::new("scenario-parts");
+    folder.file("k.ptx", access("").as_bytes());
+    let parts = PARTS.replace("rows", "flags");
+    let scenario = SHARED.replace("MAPPED", &parts);
+    let path = folder.file("s.toml", scenario.as_bytes());
+    let run = Run::with(&["check", "--scenario", &path]);
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{}", run.err);
+    let said = "line 8: two parts of the buffer have this name\n";
+    assert!(run.err.ends_with(said), "{}", run.err);
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::files::Folder;
 use super::run::Run;
+use super::scenario_waits::WAIT;
 
 /// Two ranks; buffer `x` of rank 0 has 128 bytes. `MAPPED`, `OFFSET` and the steps are put in.
 pub const SHARED: &str = r#"ptx = "k.ptx"
@@ -155,109 +156,6 @@ fn an_access_in_no_memory_is_told_by_what_is_near() {
     assert_eq!(rules(&list), ["misaligned"]);
     let words = "the address (958 bytes past the end of buffer `x`) is no multiple of 4";
     assert_eq!(list[0]["detail"], words);
-}
-
-/// Two ranks; both map `flag` of rank 0, which has 256 bytes and `TAG`. Rank 0 waits there for what rank 1 should write.
-pub const WAIT: &str = r#"ptx = "k.ptx"
-ranks = 3
-[[buffer]]
-name = "flag"
-size = 256
-owner = 0
-mapped = [1]
-[[step]]
-rank = 0
-[step.launch]
-kernel = "access"
-grid = 1
-block = 1
-arguments = [{ at = { buffer = "flag", offset = 128 } }]
-[[step]]
-rank = 1
-[step.launch]
-kernel = "access"
-grid = 1
-block = 1
-arguments = [{ at = { buffer = "flag", offset = 128 } }]
-"#;
-
-#[test]
-fn a_deadlock_tells_who_waits_for_what_and_who_maps_the_word() {
-    let poll =
-        access("LOOP: ld.acquire.sys.global.u32 %v, [%x+8]; setp.ne.u32 %p, %v, 7; @%p bra LOOP;");
-    let (code, list) = found("scenario-wait", WAIT, &poll, &[]);
-    assert_eq!((code, rules(&list)), (Some(1), vec!["deadlock"]));
-    let waits = list[0]["waits"].as_array().expect("a list");
-    let of = |wait: &Value| {
-        (
-            wait["rank"].as_u64(),
-            wait["kernel"].clone(),
-            wait["on"].clone(),
-        )
-    };
-    let both = [0, 1].map(|rank| (Some(rank), "access".into(), "poll".into()));
-    assert_eq!(waits.iter().map(of).collect::<Vec<_>>(), both);
-    for wait in waits {
-        assert_eq!(wait["cta"], serde_json::json!([0, 0, 0]));
-        assert_eq!(
-            (wait["warp"].as_u64(), &wait["lanes"]),
-            (Some(0), &serde_json::json!([0]))
-        );
-        let poll = &wait["polls"][0];
-        assert_eq!(poll["ptx_line"], 10);
-        assert_eq!(
-            (&poll["region"], poll["offset"].as_u64()),
-            (&"buffer `flag`".into(), Some(136))
-        );
-        let values = ["expected", "seen", "current"].map(|key| poll[key].as_u64());
-        assert_eq!(values, [Some(7), Some(0), Some(0)]);
-        let writers = poll["writers"].as_array().expect("a list");
-        let ranks: Vec<_> = writers.iter().map(|one| one["rank"].as_u64()).collect();
-        assert_eq!(ranks, [Some(0), Some(1)], "rank 2 does not map it");
-        assert_eq!(writers[1]["operations"][0]["kernel"], "access");
-        assert_eq!(poll["last_writer"], Value::Null);
-    }
-}
-
-#[test]
-fn a_deadlock_tells_what_would_end_the_wait() {
-    let poll = "LOOP: ld.relaxed.sys.global.u32 %v, [%x];";
-    let table = [
-        (
-            "setp.ne.u32 %p, %v, 7; @%p bra LOOP;",
-            "equal",
-            "expects 0x7, saw 0x0",
-        ),
-        (
-            "setp.eq.u32 %p, %v, 0; @%p bra LOOP;",
-            "different",
-            "expects anything but 0x0, saw 0x0",
-        ),
-        (
-            "setp.ne.u32 %p, %v, 0; @!%p bra LOOP;",
-            "different",
-            "expects anything but 0x0, saw 0x0",
-        ),
-        (
-            "setp.ne.u32 %p, %v, 0; @%p bra DONE; bra LOOP; DONE:",
-            "different",
-            "expects anything but 0x0, saw 0x0",
-        ),
-        (
-            "setp.lt.u32 %p, %v, 5; @%p bra LOOP;",
-            "at-least",
-            "expects at least 0x5, saw 0x0",
-        ),
-    ];
-    for (behind, awaited, words) in table {
-        let ptx = access(&format!("{poll} {behind}"));
-        let (code, list) = found("scenario-until", WAIT, &ptx, &[]);
-        assert_eq!((code, rules(&list)), (Some(1), vec!["deadlock"]));
-        let wait = &list[0]["waits"][0];
-        assert_eq!(wait["polls"][0]["awaited"], awaited, "{behind}");
-        let said = wait["words"].as_str().expect("words");
-        assert!(said.contains(words), "{behind}: {said}");
-    }
 }
 
 #[test]

@@ -77,15 +77,14 @@ impl Cta {
             return Vec::new();
         };
         let registers = &warp.registers;
-        let compared = match op.atomic {
-            Some(atomic) if atomic.expected != Place::Nowhere => Some(Compared {
-                element: 0,
-                with: atomic.expected,
-                awaited: Some(Relation::Equal),
-                equality: true,
-            }),
-            _ => compared(op, poll.pc as usize, insts),
-        };
+        let expected = op.atomic.map(|atomic| atomic.expected);
+        let taken = expected.filter(|&with| with != Place::Nowhere);
+        let compared = compared(op, poll.pc as usize, insts).or(taken.map(|with| Compared {
+            element: 0,
+            with,
+            awaited: Some(Relation::Equal),
+            equality: true,
+        }));
         let element = compared.as_ref().map_or(0, |compared| compared.element);
         let first = fragment.lanes.trailing_zeros() as usize % 32;
         let addresses = op.addresses(registers).map(|address| match op.place {
@@ -124,36 +123,42 @@ fn value(op: &MemoryOp, registers: &Registers, element: usize, lane: usize) -> O
     Some(registers.get(place, lane))
 }
 
-/// How what a load gives is compared first.
-fn compared(op: &MemoryOp, load: usize, insts: &[Inst]) -> Option<Compared> {
+/// How what an access gives is compared first.
+fn compared(op: &MemoryOp, access: usize, insts: &[Inst]) -> Option<Compared> {
+    let behind = insts.iter().enumerate().skip(access + 1).take(NEAR);
+    let behind = behind.take_while(|(_, inst)| !matches!(inst.op, Op::Memory(_) | Op::Exit));
+    let mut all = behind.filter_map(|(at, inst)| Some((at, comparison(op, inst)?)));
+    let (at, (element, with, verdict, turned)) = all.next()?;
+    // One of several answers may be enough: `x = 5 or x = 6`.
+    let alone = all.all(|(_, (other, ..))| other != element);
+    let asks = verdict.relation;
+    Some(Compared {
+        element,
+        with,
+        awaited: alone
+            .then(|| awaited(insts, access, at, verdict, turned))
+            .flatten(),
+        equality: alone && matches!(asks, Some(Relation::Equal | Relation::Different)),
+    })
+}
+
+/// Which element of an access an instruction compares, with what, the verdict, and whether it is the second of the two.
+fn comparison<'a>(op: &MemoryOp, inst: &'a Inst) -> Option<(usize, Place, &'a Verdict, bool)> {
+    let (sides, verdict): (_, &Verdict) = match &inst.op {
+        Op::CompareNarrow(_, sides, verdict) => {
+            (sides.map(|slot| Place::Narrow(slot, u32::MAX)), verdict)
+        }
+        Op::CompareWide(_, sides, verdict) => (sides.map(Place::Wide), verdict),
+        Op::Compare(compare) => (compare.1, &compare.2),
+        _ => return None,
+    };
     let same = |a: Place, b: Place| match (a, b) {
         (Place::Narrow(a, _), Place::Narrow(b, _)) | (Place::Wide(a), Place::Wide(b)) => a == b,
         _ => false,
     };
-    let behind = insts.iter().enumerate().skip(load + 1).take(NEAR);
-    for (at, inst) in behind.take_while(|(_, inst)| !matches!(inst.op, Op::Memory(_) | Op::Exit)) {
-        let (sides, verdict): (_, &Verdict) = match &inst.op {
-            Op::CompareNarrow(_, sides, verdict) => {
-                (sides.map(|slot| Place::Narrow(slot, u32::MAX)), verdict)
-            }
-            Op::CompareWide(_, sides, verdict) => (sides.map(Place::Wide), verdict),
-            Op::Compare(compare) => (compare.1, &compare.2),
-            _ => continue,
-        };
-        for (mine, with) in [(0, 1), (1, 0)] {
-            let loaded = |&loaded: &Place| same(loaded, sides[mine]);
-            if let Some(element) = op.registers.iter().position(loaded) {
-                return Some(Compared {
-                    element,
-                    with: sides[with],
-                    awaited: awaited(insts, load, at, verdict, mine == 1),
-                    equality: matches!(
-                        verdict.relation,
-                        Some(Relation::Equal | Relation::Different)
-                    ),
-                });
-            }
-        }
-    }
-    None
+    [(0, 1), (1, 0)].into_iter().find_map(|(mine, with)| {
+        let loaded = |&loaded: &Place| same(loaded, sides[mine]);
+        let element = op.registers.iter().position(loaded)?;
+        Some((element, sides[with], verdict, mine == 1))
+    })
 }

@@ -17,7 +17,7 @@ pub fn lanes_of(mut lanes: u32) -> impl Iterator<Item = usize> + Clone {
 }
 
 /// The register file of a warp. Indices come from decoding, which made the rows.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Registers {
     pub(crate) narrow: Vec<Narrow>,
     pub(crate) wide: Vec<Wide>,

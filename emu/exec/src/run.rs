@@ -215,6 +215,7 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
                 Next::On
             }
             Op::Clock(register, place) => {
+                self.warp.clocks += 1;
                 let clock = self.clock_end.wrapping_sub((*self.fuel).into());
                 let value = clock_value(*register, clock, self.env.globaltimer);
                 put_all(&mut self.warp.registers, *place, lanes, value);

@@ -76,6 +76,8 @@ pub(crate) struct Warp {
     pub(crate) regions: RegionCache,
     /// Instructions that one fragment ran while others could have.
     pub(crate) favoured: u32,
+    /// Times that lanes read a clock.
+    pub(crate) clocks: u64,
     sightings: Vec<Sighting>,
     next_sighting: usize,
     /// Room for the values of an access.
@@ -120,6 +122,7 @@ impl Warp {
             live,
             regions: RegionCache::default(),
             favoured: 0,
+            clocks: 0,
             sightings: Vec::new(),
             next_sighting: 0,
             rows: [Vec::new(), Vec::new()],

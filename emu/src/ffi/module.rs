@@ -1,6 +1,5 @@
 //! Modules.
 
-use std::borrow::Cow;
 use std::ffi::{c_char, c_uint, c_void};
 
 use slabfence_sys::{CUdeviceptr, CUfunction, CUjit_option, CUmodule};
@@ -59,8 +58,12 @@ impl ErrorLog {
     }
 }
 
-/// The text of an image that the caller gives by its address, where it lies: for the time of the call.
-pub(super) fn image_text<'a>(image: *const c_void, log: ErrorLog) -> Status<Cow<'a, str>> {
+/// Gives the text of an image, which the caller gives by its address, to who uses it where it lies.
+pub(super) fn image_text<R>(
+    image: *const c_void,
+    log: ErrorLog,
+    use_it: impl FnOnce(&str) -> Status<R>,
+) -> Status<R> {
     // A text shorter than four bytes has its NUL among them, and is read no further.
     let mut start = [0u8; 4];
     for (at, byte) in start.iter_mut().enumerate() {
@@ -73,7 +76,7 @@ pub(super) fn image_text<'a>(image: *const c_void, log: ErrorLog) -> Status<Cow<
         log.write("the image is a binary: the emulated driver takes PTX text only")?;
         return Err(Code::NO_BINARY_FOR_GPU);
     }
-    text_in_place(image.cast())
+    text_in_place(image.cast(), use_it)
 }
 
 /// Loads a module into the current context; gives its handle.
@@ -104,8 +107,7 @@ entries! {
         }
         let log = error_log(&list(options.cast_const(), count as usize)?, values)?;
         state.refuse_unsafe(thread)?;
-        let ptx = image_text(image, log)?;
-        let loaded = load(call, &ptx, log)?;
+        let loaded = image_text(image, log, |ptx| load(call, ptx, log))?;
         put(module, CUmodule::from_ptr(raw(loaded)))
     }
 

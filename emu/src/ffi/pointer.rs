@@ -4,7 +4,6 @@
 //! non-null argument points to memory of its type that the caller owns for the length of the call, readable where the
 //! call reads and writable where it writes. That is what each `SAFETY` comment below refers to as the contract.
 
-use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::code::{Code, Status};
@@ -60,21 +59,24 @@ fn step<T>(from: *const T, at: usize) -> *const T {
 
 /// Reads a C string argument; what is not UTF-8 in it is replaced.
 pub(super) fn text(from: *const c_char) -> Status<String> {
-    text_in_place(from).map(Cow::into_owned)
+    text_in_place(from, |text| Ok(text.to_owned()))
 }
 
-/// The same where it lies, for the time of the call: PTX texts have megabytes.
-pub(super) fn text_in_place<'a>(from: *const c_char) -> Status<Cow<'a, str>> {
+/// Gives the same to who uses it while it lies there: PTX texts have megabytes.
+pub(super) fn text_in_place<R>(
+    from: *const c_char,
+    use_it: impl FnOnce(&str) -> Status<R>,
+) -> Status<R> {
     if from.is_null() {
         return Err(Code::INVALID_VALUE);
     }
-    // SAFETY: not null, and by the contract a NUL-terminated string that stays as it is during the call, beyond which no
-    // caller keeps it.
+    // SAFETY: not null, and by the contract a NUL-terminated string that stays as it is during the call, which does not end
+    // before this function.
     let text = unsafe { CStr::from_ptr(from) };
     // Text that is right is looked through faster this way.
     match text.to_str() {
-        Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(_) => Ok(text.to_string_lossy()),
+        Ok(text) => use_it(text),
+        Err(_) => use_it(&text.to_string_lossy()),
     }
 }
 

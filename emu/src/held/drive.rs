@@ -6,18 +6,9 @@ use crate::operations::OpId;
 
 use super::choose::Chooser;
 use super::crew::{Agent, Role, Standing};
-use super::name::Name;
-use super::plan::{Patience, Plan};
+use super::plan::Plan;
 use super::report::End;
 use super::stage::{Did, Stage};
-
-/// Rounds in which everybody polls once before it is said that nothing changes: wait loops look at some words only now
-/// and then.
-const ROUNDS: u32 = 256;
-/// Instructions of a poll; enough to come round the longest wait loop.
-const POLL: u32 = 4096;
-/// How often time doubles before it is said that time does not help either: 2^20 seconds.
-const DOUBLINGS: u32 = 20;
 
 /// How a stretch of a run ended.
 pub(super) enum Stop {
@@ -60,7 +51,7 @@ impl Stage {
                 }
                 did = match self.wait(plan.patience, state) {
                     Some(did) => did,
-                    None => return Stop::End(End::Deadlock(self.waiters(state))),
+                    None => return Stop::End(self.given_up(state)),
                 };
                 continue;
             }
@@ -72,39 +63,6 @@ impl Stage {
                 }
             }
         }
-    }
-
-    /// Lets those who poll go on polling until something changes, or time pass. `None`: nothing will ever change.
-    pub(super) fn wait(&mut self, patience: Patience, state: &mut State) -> Option<Did> {
-        let mut doublings = 0;
-        loop {
-            if let Some(did) = self.poll(state) {
-                return Some(did);
-            }
-            if patience == Patience::None || doublings == DOUBLINGS {
-                return None;
-            }
-            self.now += 1_000_000_000 << doublings;
-            doublings += 1;
-        }
-    }
-
-    fn poll(&mut self, state: &mut State) -> Option<Did> {
-        let all = self.crew.agents().iter();
-        let parked: Vec<Name> = all
-            .filter(|agent| agent.standing == Standing::Parked)
-            .map(|agent| agent.name)
-            .collect();
-        let writes = self.watch.writes;
-        for _ in 0..ROUNDS {
-            for &name in &parked {
-                match self.advance(name, POLL, state) {
-                    Did::Polled if self.watch.writes == writes => {}
-                    did => return Some(did),
-                }
-            }
-        }
-        None
     }
 
     /// Starts every operation that can start and makes every block resident that there is room for, in canonical order.

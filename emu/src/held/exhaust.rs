@@ -19,8 +19,8 @@ use super::plan::Plan;
 use super::report::{End, Run};
 use super::running::Running;
 use super::search::Search;
+use super::seen::Strong;
 use super::stage::Did;
-use super::watch::Strong;
 use super::{Held, HeldError};
 
 /// How far all schedules are run.
@@ -159,7 +159,7 @@ impl Search {
                 }
                 stage.watch.pause = false;
                 let Some(next) = stage.wait(plan.patience, state) else {
-                    break Outcome::Ended(End::Deadlock(stage.waiters(state)));
+                    break Outcome::Ended(stage.given_up(state));
                 };
                 self.blind = true;
                 did = match next {

@@ -18,10 +18,12 @@ mod report;
 mod resident;
 mod running;
 mod search;
+mod seen;
 mod settle;
 mod snapshot;
 mod stage;
 mod waiters;
+mod waiting;
 mod watch;
 mod words;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::name::Name;
-use super::watch::Strong;
+use super::seen::Strong;
 
 /// A vector clock: how many events of each agent, by its number, lie before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -132,7 +132,7 @@ impl Stage {
             memory: &mut memory,
             hook: &mut self.watch,
             globaltimer: self.now,
-            clock: self.executed,
+            clock: self.executed + self.idle,
             executed: 0,
         };
         let step = block.cta.step(name.warp as usize, &mut env, fuel);

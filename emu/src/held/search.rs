@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::crew::Agent;
 use super::name::Name;
 use super::order::Order;
-use super::watch::Strong;
+use super::seen::Strong;
 
 /// A place of a run at which somebody was chosen.
 pub(super) struct Node {

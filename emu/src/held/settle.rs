@@ -9,8 +9,8 @@ use crate::machine::State;
 use super::crew::{Agent, Role, Standing};
 use super::name::Name;
 use super::order::Order;
+use super::seen::{Meeting, Strong};
 use super::stage::{Did, Stage};
-use super::watch::{Meeting, Strong};
 
 /// Instructions between two looks at whether a warp has stopped.
 const FUEL: u32 = 1 << 16;

@@ -52,6 +52,8 @@ pub(super) struct Stage {
     pub(super) draw: Option<Random>,
     /// `%globaltimer`, virtual nanoseconds.
     pub(super) now: u64,
+    /// Cycles that passed while nobody executed anything, for `%clock64`.
+    pub(super) idle: u64,
     pub(super) tick: u64,
     /// Warp-instructions executed.
     pub(super) executed: u64,
@@ -90,6 +92,7 @@ impl Stage {
             watch,
             draw,
             now: BEGINNING,
+            idle: 0,
             tick: plan.tick,
             executed: 0,
             limit: plan.limit,
@@ -97,6 +100,12 @@ impl Stage {
             finding: None,
             ranks_are_devices: plan.ranks_are_devices,
         }
+    }
+
+    /// Time passes, and nothing else: a cycle a nanosecond.
+    pub(super) fn pass(&mut self, nanoseconds: u64) {
+        self.now += nanoseconds;
+        self.idle += nanoseconds;
     }
 
     /// Whether all operations have completed.

@@ -4,60 +4,20 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use slabfence_emu_exec::{
-    Access, AccessKind, CtaBarrier, Fence, Hook, Kernel, Operation, Order, Site, Space, lanes_of,
+    Access, AccessKind, CtaBarrier, Fence, Hook, Order, Site, Space, lanes_of,
 };
 
 use super::changed::Changed;
 use super::detector::Detector;
 use super::name::{Name, mix};
 use super::places::Places;
+use super::seen::{Meeting, Strong, Writer, changes};
 
 /// In place of a word: the one order of all `fence.sc`. No memory is there.
 const FENCES: u64 = u64::MAX;
 /// Pieces of memory, of so many bytes, of which each remembers where it was found.
 const HINTS: usize = 64;
 const PIECE: u64 = 64 << 10;
-
-/// A strong access, or a `fence.sc`, as the explorer of all schedules sees it.
-#[derive(Clone, Debug)]
-pub(super) struct Strong {
-    /// Words of 8 bytes that it touches.
-    pub(super) words: Vec<u64>,
-    /// Digest of what its lanes found there.
-    pub(super) found: u64,
-    /// Whether it writes.
-    pub(super) write: bool,
-    /// The operation, if it writes without looking: two of one kind in either order leave the same.
-    pub(super) commutes: Option<Operation>,
-}
-
-/// What happened at a barrier of the running warp's block.
-#[derive(Clone, Debug)]
-pub(super) enum Meeting {
-    /// The running warp arrived.
-    Arrived {
-        /// The barrier.
-        id: u32,
-    },
-    /// These warps go on.
-    Completed {
-        /// The barrier.
-        id: u32,
-        /// The warps.
-        waited: Vec<u32>,
-    },
-}
-
-/// Who stored to a word last, by a strong access.
-#[derive(Clone, Debug)]
-pub(super) struct Writer {
-    /// The warp.
-    pub(super) name: Name,
-    /// Its kernel.
-    pub(super) kernel: Arc<Kernel>,
-    /// Its instruction.
-    pub(super) pc: u32,
-}
 
 /// The hook of held runs. It hands everything on, at home addresses.
 #[derive(Debug)]
@@ -74,8 +34,10 @@ pub(super) struct Watch {
     pub(super) trace: u64,
     /// How many there were.
     pub(super) visible: u64,
-    /// Strong stores, read-modify-writes and tasks so far: what may end a wait.
+    /// Strong stores, read-modify-writes that changed something and tasks so far: what may end a wait.
     pub(super) writes: u64,
+    /// All that may have changed memory so far, but for memory that is a thread's own.
+    pub(super) stores: u64,
     /// Writers of words by home address.
     pub(super) writers: FxHashMap<u64, Writer>,
     /// Strong accesses since this was last emptied, if wanted.
@@ -118,6 +80,7 @@ impl Watch {
             trace: 0,
             visible: 0,
             writes: 0,
+            stores: 0,
             writers: FxHashMap::default(),
             strong: explored.then(Vec::new),
             meetings: Vec::new(),
@@ -210,7 +173,8 @@ impl Watch {
 
     fn seen(&mut self, at: &Site<'_>, access: &Access<'_>) {
         let write = access.kind != AccessKind::Load;
-        if write {
+        let changes = changes(access);
+        if changes {
             self.writes += 1;
         }
         let global = access.space == Space::Global;
@@ -224,13 +188,13 @@ impl Watch {
             trace = rows.fold(trace, |h, row| mix(h, row[lane]));
         }
         self.trace = trace;
-        if write && global || self.strong.is_some() {
-            self.touched(at, access, write);
+        if changes && global || self.strong.is_some() {
+            self.touched(at, access, write, changes);
         }
     }
 
     /// Which words a strong access touches, for those who ask of words.
-    fn touched(&mut self, at: &Site<'_>, access: &Access<'_>, write: bool) {
+    fn touched(&mut self, at: &Site<'_>, access: &Access<'_>, write: bool, changes: bool) {
         let mut words = std::mem::take(&mut self.room);
         words.clear();
         let bytes = u64::from(access.size * access.elements);
@@ -245,7 +209,7 @@ impl Watch {
         }
         words.sort_unstable();
         words.dedup();
-        if write && access.space == Space::Global {
+        if changes && access.space == Space::Global {
             let (name, pc) = (self.name, at.pc);
             for &word in &words {
                 let kernel = Arc::clone(&at.launch.kernel);
@@ -275,8 +239,11 @@ impl Hook for Watch {
             self.seen(at, access);
         }
         let global = matches!(access.space, Space::Global | Space::Const);
-        if global && access.kind != AccessKind::Load {
-            self.writes_of(access);
+        if access.kind != AccessKind::Load {
+            self.stores += u64::from(access.space != Space::Local && changes(access));
+            if global {
+                self.writes_of(access);
+            }
         }
         if self.detector.0.is_none() {
             return;

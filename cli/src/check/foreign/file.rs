@@ -14,6 +14,9 @@ pub struct File {
     pub ranks: Spanned<u32>,
     /// The machine.
     pub profile: Option<Spanned<String>>,
+    /// Whether time passes when everybody waits, so that waits end that are bounded by a clock.
+    #[serde(default)]
+    pub time_passes: bool,
     /// Memory.
     #[serde(default)]
     pub buffer: Vec<Buffer>,

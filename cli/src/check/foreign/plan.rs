@@ -8,6 +8,8 @@ pub struct Plan {
     pub text: String,
     pub profile: Profile,
     pub ranks: u32,
+    /// Whether time passes when everybody waits.
+    pub time_passes: bool,
     pub buffers: Vec<Place>,
     pub graphs: Vec<Capture>,
     /// Ranks of the events.

@@ -6,7 +6,7 @@ use std::ptr;
 
 use slabfence::driver::{CaptureMode, Device, Event, Graph, GraphExec, Stream};
 use slabfence::sys::{CUdeviceptr, CUfunction, CUmodule};
-use slabfence_emu::held::{self, Run};
+use slabfence_emu::held::{self, Patience, Run};
 
 use super::memory::{Memory, check, missing};
 use super::plan::{Capture, Grid, Plan, Task, Work};
@@ -108,6 +108,10 @@ pub fn run(plan: &Plan, settings: &Settings) -> Result<Played, Failure> {
     // Each rank has a device of its own.
     let how = held::Plan {
         ranks_are_devices: true,
+        patience: match plan.time_passes {
+            true => Patience::Time,
+            false => Patience::None,
+        },
         ..settings.plan()
     };
     let explored = held.explore(&how, settings.seeds.iter().copied(), look);

@@ -17,7 +17,7 @@ use crate::plain;
 
 /// Most ranks.
 const MOST_RANKS: u32 = 16;
-/// Most bytes of all buffers.
+/// Most bytes of all buffers, and of all variables of the PTX.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Says where in a file something is wrong.
@@ -37,6 +37,21 @@ pub(super) struct Reader<'a> {
 pub(super) fn line(text: &str, span: Range<usize>) -> usize {
     let before = text.bytes().take(span.start);
     1 + before.filter(|&b| b == b'\n').count()
+}
+
+/// Refuses variables of a module that are too large: each rank's device has its own.
+fn variables(ptx: &Module, ranks: u32) -> Result<(), String> {
+    let mut total = 0u64;
+    for global in &ptx.globals {
+        total = total.saturating_add(global.size.saturating_mul(ranks.into()));
+        if total > MOST_BYTES {
+            return Err(format!(
+                "line {}: `{}`: variables have at most {MOST_BYTES} bytes together, on all ranks",
+                global.line, global.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn at(path: &Path, text: &str, span: Range<usize>, words: &str) -> Failure {
@@ -79,6 +94,7 @@ impl Plan {
             .accepts(&ptx_text)
             .map_err(|error| refused(&error))?;
         let ptx = slabfence_emu_ptx::parse(&ptx_text).map_err(|error| refused(&error))?;
+        variables(&ptx, *file.ranks.get_ref()).map_err(|error| refused(&error))?;
         let mut reader = Reader {
             path,
             text: &text,
@@ -94,6 +110,7 @@ impl Plan {
             text: ptx_text,
             profile,
             ranks: reader.ranks,
+            time_passes: file.time_passes,
             buffers: Vec::new(),
             graphs: Vec::new(),
             events: Vec::new(),

@@ -4,7 +4,7 @@ use slabfence_emu::Description;
 use slabfence_emu::held::{RegionKind, Writers};
 use toml::Spanned;
 
-use super::file::{Buffer, Writer};
+use super::file::{Buffer, Part, Writer};
 use super::plan::Span;
 use super::read::Reader;
 use crate::failure::Failure;
@@ -65,6 +65,10 @@ pub fn spans(
             let words = format!("{len} bytes from {offset} on in a buffer of {size}");
             return Err(reader.wrong(&part.size, words));
         };
+        let same = |other: &&Part| other.name.get_ref() == part.name.get_ref();
+        if buffer.part.iter().filter(same).count() > 1 {
+            return Err(reader.wrong(&part.name, "two parts of the buffer have this name"));
+        }
         let meets = |span: &Span| offset < span.offset + span.len && span.offset < end;
         if spans.iter().any(meets) {
             return Err(reader.wrong(&part.offset, "it overlaps another part"));

@@ -35,8 +35,7 @@ functions! {
             return Err(Code::INVALID_VALUE);
         }
         let log = error_log(&list(options.cast_const(), count as usize)?, values)?;
-        let ptx = image_text(image, log)?;
-        let loaded = load(call, &ptx, log)?;
+        let loaded = image_text(image, log, |ptx| load(call, ptx, log))?;
         put(library, raw(loaded))
     }
 

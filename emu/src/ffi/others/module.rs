@@ -1,6 +1,5 @@
 //! More ways to load a module, and what is in it.
 
-use std::borrow::Cow;
 use std::ffi::{c_char, c_uint, c_void};
 
 use slabfence_sys::{CUfunction, CUmodule};
@@ -20,7 +19,8 @@ pub(super) fn file_text(name: *const c_char) -> Status<String> {
         Code::FILE_NOT_FOUND
     })?;
     bytes.push(0);
-    image_text(bytes.as_ptr().cast(), ErrorLog::none()).map(Cow::into_owned)
+    let text = |text: &str| Ok(text.to_owned());
+    image_text(bytes.as_ptr().cast(), ErrorLog::none(), text)
 }
 
 functions! {
@@ -42,8 +42,8 @@ functions! {
         if module.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        let ptx = image_text(image, ErrorLog::none())?;
-        let loaded = load(call, &ptx, ErrorLog::none())?;
+        let log = ErrorLog::none();
+        let loaded = image_text(image, log, |ptx| load(call, ptx, log))?;
         put(module, CUmodule::from_ptr(raw(loaded)))
     }
 
