@@ -12,6 +12,7 @@ pub mod events;
 pub mod exchange;
 pub mod exhaust;
 pub mod graphs;
+pub mod hardware;
 pub mod held;
 pub mod host;
 pub mod injection;
