@@ -11,6 +11,7 @@ pub mod envelope;
 pub mod events;
 pub mod exchange;
 pub mod exhaust;
+pub mod faults;
 pub mod graphs;
 pub mod hardware;
 pub mod held;
