@@ -59,6 +59,9 @@ SF_INLINE void store_relaxed_sys_word(u64 address, u32 value) {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
+// Releases what happened before, here or, by a barrier, in other threads of the CTA, with whatever is stored behind it.
+SF_INLINE void fence_acq_rel_sys() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
 SF_INLINE u64 add_acq_rel_gpu(u64 address, u64 value) {
     u64 old;
     asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(address), "l"(value) : "memory");

@@ -11,6 +11,9 @@ namespace sf {
 constexpr u32 WORKERS = 256;
 constexpr u32 CTA_THREADS = WORKERS + 32;
 constexpr u32 WARPS = CTA_THREADS / 32;
+// The first warp, which stores the flags.
+constexpr u32 SIGNALLERS = 32;
+static_assert(MAX_WORLD <= SIGNALLERS, "a thread for each peer");
 // Polls between two looks at the clock and at the poison lines.
 constexpr u32 POLLS_PER_LOOK = 64;
 // Where the ticket's sums begin: CTAs in the lowest bits, then their tags, then their epochs, modulo 2^24.
@@ -294,11 +297,14 @@ constexpr u32 CAUSE_ELSEWHERE = ~0u;
 
 // All threads: everything that this CTA stages is in place. False when the CTA must not go on: what one warp saw holds
 // for all, since poison, or the end of an overlap, may have come between two warps' looks. So may the next epoch.
-// `epochs` are what the warps have read, in shared memory.
+// `epochs` are what the warps have read, in shared memory. Rows are released here, for the flags that `signal` stores: that
+// takes longest of all, so the look at the epochs is under way meanwhile.
 SF_INLINE bool staged(Operation& op, u64 (&epochs)[WARPS]) {
     if (lane() == 0) store_shared(epochs[threadIdx.x / 32], op.epoch);
     const bool stopped = barrier_or(1, CTA_THREADS, op.cause != 0);
-    const bool differs = any_lane(load_shared(epochs[lane() < WARPS ? lane() : 0]) != op.epoch);
+    const u64 theirs = load_shared(epochs[lane() < WARPS ? lane() : 0]);
+    if (threadIdx.x < SIGNALLERS) fence_acq_rel_sys();
+    const bool differs = any_lane(theirs != op.epoch);
     if ((stopped || differs) && op.cause == 0) op.cause = CAUSE_ELSEWHERE;
     return op.cause == 0;
 }
@@ -332,13 +338,13 @@ SF_INLINE void control(const Header& h, Operation op) {
     if (fault.cause != 0 && (op.cause == 0 || lane() == 0)) report(h, op, 0, fault);
 }
 
-// Worker threads, after `staged`: tells CTA b of every peer that the rows of this CTA are in place.
+// Worker threads, after `staged`, which has released the rows: tells CTA b of every peer that those of this CTA are in place.
 SF_INLINE void signal(const Header& h, const Operation& op, u32 phase) {
     const u32 peer = threadIdx.x;
     if (peer >= h.world || peer == h.rank) return;
     const PeerAddresses& there = h.peers[peer];
     const u64 flags = select(op.odd, there.slot[0].flags, there.slot[1].flags);
-    store_release_sys(flags + flag_offset(h, phase, h.rank), op.epoch);
+    store_relaxed_sys(flags + flag_offset(h, phase, h.rank), op.epoch);
 }
 
 // Worker threads: waits for CTA b of every peer. False when its rows must not be used.

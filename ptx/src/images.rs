@@ -4,7 +4,7 @@ use crate::{Cubin, Image};
 
 pub(crate) const ABI: u32 = 1;
 
-pub(crate) const DIGEST: &str = "20c8ee754d2aae92954d456f9fd8a9166a4111e0b11c92eca2aaca05960aa3ba";
+pub(crate) const DIGEST: &str = "e4abd962e38fc5915fb78d29d05e421c2bd59dca7ddccc64f46ab9d802743f26";
 
 pub(crate) const IMAGES: &[Image] = &[
     Image {

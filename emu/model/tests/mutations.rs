@@ -33,6 +33,7 @@ fn without_scopes_everything_reaches_everything() {
         "shapes/sb-sc-narrow.litmus",
         "shapes/atom-cta.litmus",
         "shapes/atom-default-scope.litmus",
+        "protocol/push-fence-gpu.litmus",
         "protocol/push-poll-gpu.litmus",
         "protocol/push-flag-gpu.litmus",
         "protocol/reuse-entry-gpu.litmus",
@@ -72,6 +73,7 @@ fn without_fences_relaxed_flags_never_synchronise() {
         "shapes/sb-sc-strong.litmus",
         "shapes/iriw-sc.litmus",
         "protocol/push-poll-relaxed-fence.litmus",
+        "protocol/push-fence.litmus",
     ];
     assert_eq!(changed(rules), expected);
 }
@@ -101,6 +103,7 @@ fn without_barriers_threads_of_a_block_are_not_ordered() {
         "shapes/bar-sync.litmus",
         "shapes/bar-release.litmus",
         "shapes/bar-arrive.litmus",
+        "protocol/push-fence.litmus",
         "protocol/ticket-threads.litmus",
     ];
     assert_eq!(changed(rules), expected);

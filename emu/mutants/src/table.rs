@@ -63,8 +63,12 @@ mutations! {
     MUTATIONS;
     "flag-poll-relaxed": "Data flags are polled with relaxed loads.",
         Single, ["race"], |_| 2, flag::relax_polls;
-    "flag-store-relaxed": "Data flags are stored relaxed, without a release.",
-        Single, ["race"], |_| 1, flag::relax_stores;
+    "flag-store-relaxed": "Data flags are stored without a release: the fence before them is missing.",
+        Single, ["race"], |_| 1, flag::drop_fence;
+    "flag-fence-gpu": "The fence before the data flags has the scope of one GPU.",
+        Single, ["race"], |_| 1, flag::narrow_fence;
+    "flag-fence-early": "The fence before the data flags stands before the CTA barrier, behind which other threads' rows are.",
+        Single, ["race"], |_| 1, flag::early_fence;
     "flag-poll-gpu": "Data flags are polled with the scope of one GPU.",
         Single, ["race"], |_| 2, flag::narrow_polls;
     "flag-store-gpu": "Data flags are stored with the scope of one GPU.",

@@ -111,16 +111,8 @@ fn mutations_of_shipped_kernels_are_found() {
         "ld.acquire.sys.global.u64",
         "ld.global.u64",
     );
-    finds(
-        Rule::Race,
-        "st.release.sys.global.u64",
-        "st.relaxed.sys.global.u64",
-    );
-    finds(
-        Rule::Race,
-        "st.release.sys.global.u64",
-        "st.release.gpu.global.u64",
-    );
+    finds(Rule::Race, "fence.acq_rel.sys;", "");
+    finds(Rule::Race, "fence.acq_rel.sys;", "fence.acq_rel.gpu;");
     finds(
         Rule::UnorderedOverwrite,
         "atom.add.acq_rel.gpu",

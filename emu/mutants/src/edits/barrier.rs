@@ -5,7 +5,7 @@ use slabfence_emu_ptx::{Modifier, Opcode};
 use crate::draft::{Draft, EditError, Result, only};
 
 /// Over all threads, behind staging.
-const STAGED: u64 = 1;
+pub(super) const STAGED: u64 = 1;
 /// Over the workers, behind the wait for data.
 pub(super) const WORKERS_ARRIVED: u64 = 2;
 

@@ -5,7 +5,8 @@ use core::mem::offset_of;
 use slabfence::layout::{Header, LINE, PeerAddresses, SlotAddresses};
 use slabfence_emu_ptx::{Modifier, Opcode, Operand};
 
-use super::{epoch, flag_polls, flag_stores, slot, target};
+use super::barrier::{STAGED, barrier};
+use super::{epoch, flag_fence, flag_polls, flag_stores, slot, target};
 use crate::draft::{Draft, EditError, Result, only};
 use crate::entry::Family;
 
@@ -14,9 +15,24 @@ pub(crate) fn relax_polls(draft: &mut Draft<'_>) -> Result<usize> {
     draft.replace_all(&polls, ".acquire.", ".relaxed.")
 }
 
-pub(crate) fn relax_stores(draft: &mut Draft<'_>) -> Result<usize> {
-    let stores = flag_stores(draft);
-    draft.replace_all(&stores, ".release.", ".relaxed.")
+pub(crate) fn drop_fence(draft: &mut Draft<'_>) -> Result<usize> {
+    let fence = flag_fence(draft)?;
+    draft.remove(fence);
+    Ok(1)
+}
+
+pub(crate) fn narrow_fence(draft: &mut Draft<'_>) -> Result<usize> {
+    let fence = flag_fence(draft)?;
+    draft.replace_all(&[fence], ".sys", ".gpu")
+}
+
+/// The fence stands before the CTA's barrier: what other threads have staged is behind it.
+pub(crate) fn early_fence(draft: &mut Draft<'_>) -> Result<usize> {
+    let fence = flag_fence(draft)?;
+    let staged = barrier(draft, STAGED)?;
+    draft.remove(fence);
+    draft.insert_before(staged, "fence.acq_rel.sys;".to_owned());
+    Ok(1)
 }
 
 pub(crate) fn narrow_polls(draft: &mut Draft<'_>) -> Result<usize> {

@@ -31,7 +31,13 @@ fn entry_polls(draft: &Draft<'_>) -> Vec<usize> {
 /// The store of a data flag at a peer.
 fn flag_stores(draft: &Draft<'_>) -> Vec<usize> {
     let peer = |field| matches!(field, Field::Peer(_, Part::Flags));
-    draft.flow.find_at(Opcode::St, &[Modifier::Release], peer)
+    draft.flow.find_at(Opcode::St, &[Modifier::Relaxed], peer)
+}
+
+/// The fence that releases rows before the data flags.
+fn flag_fence(draft: &Draft<'_>) -> Result<usize> {
+    let fences = draft.flow.find(Opcode::Fence, &[Modifier::Sys]);
+    only(&fences, "fence before the data flags")
 }
 
 /// The store of an entry line at a peer.
