@@ -125,12 +125,11 @@ impl Scene<'_> {
         if modifies {
             let device = |head: &Head| self.registry.occupants[head.occupant as usize].device;
             let same_device = |a: &Head, b: &Head| device(a) == device(b);
-            chain(
-                &mut heads,
-                word.published(linked),
-                releases.is_some(),
-                same_device,
-            );
+            let before = match linked {
+                true => std::mem::take(&mut word.heads),
+                false => Vec::new(),
+            };
+            chain(&mut heads, before, releases.is_some(), same_device);
         }
         if releases.is_some() {
             let on = Synchronised::Released {

@@ -200,6 +200,7 @@ impl Warp {
             scope,
             knows: Arc::clone(self.view(lane)),
             occupant: self.occupant,
+            beginning: false,
         }
     }
 
@@ -231,6 +232,7 @@ impl Warp {
                 scope: Scope::Sys,
                 knows: Arc::clone(&self.begin),
                 occupant: self.occupant,
+                beginning: true,
             };
             publish(&mut heads, &began);
         }
@@ -253,8 +255,11 @@ impl Warp {
         registry: &Registry,
     ) -> bool {
         let mut took = false;
+        // Most have not looked at the word before.
+        let again = |thread: &Thread| thread.pending.iter().any(|entry| entry.0 == address);
+        let again = self.threads.as_ref().is_some_and(|all| again(&all[lane]));
         for head in heads {
-            if self.view(lane).covers(head.lane, head.time) {
+            if head.is_beginning(&self.begin) || self.view(lane).covers(head.lane, head.time) {
                 continue;
             }
             if acquire.is_some_and(|scope| self.mutual(head, scope, registry)) {
@@ -262,10 +267,11 @@ impl Warp {
                 took = true;
             } else {
                 let pending = &mut self.thread(lane).pending;
-                let same = |entry: &(u64, Head)| {
-                    (entry.0, entry.1.lane, entry.1.scope) == (address, head.lane, head.scope)
-                };
-                pending.retain(|entry| !same(entry));
+                if again {
+                    pending.retain(|(at, old)| {
+                        (*at, old.lane, old.scope) != (address, head.lane, head.scope)
+                    });
+                }
                 pending.push((address, head.clone()));
             }
         }

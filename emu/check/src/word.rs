@@ -22,6 +22,26 @@ pub(crate) struct Head {
     pub(crate) knows: Arc<Clock>,
     /// Its entry in the registry.
     pub(crate) occupant: u32,
+    /// Whether it is what every thread of a kernel knows when that begins, and nothing of its own.
+    pub(crate) beginning: bool,
+}
+
+impl Head {
+    /// Whether another says all that this one does, to no fewer.
+    fn within(&self, other: &Head) -> bool {
+        let same_thread = other.lane == self.lane && other.time >= self.time;
+        other.scope >= self.scope && (same_thread || self.begins_with(other))
+    }
+
+    /// Whether both are the beginning of one kernel, whoever's.
+    fn begins_with(&self, other: &Head) -> bool {
+        self.beginning && other.beginning && Arc::ptr_eq(&self.knows, &other.knows)
+    }
+
+    /// Whether it is the beginning of the kernel that began with this.
+    pub(crate) fn is_beginning(&self, knows: &Arc<Clock>) -> bool {
+        self.beginning && Arc::ptr_eq(&self.knows, knows)
+    }
 }
 
 /// A word of one size at one address.
@@ -81,32 +101,29 @@ impl Word {
     }
 }
 
-/// Adds to what a store publishes, unless one of the same thread says more to no fewer.
+/// Adds to what a store publishes, unless something there says as much to no fewer.
 pub(crate) fn publish(heads: &mut Vec<Head>, head: &Head) {
-    let says_more =
-        |old: &Head| old.lane == head.lane && old.scope >= head.scope && old.time >= head.time;
-    if !heads.iter().any(says_more) {
+    if !heads.iter().any(|old| head.within(old)) {
         heads.push(head.clone());
     }
 }
 
-/// Adds what a link of a chain publishes to the next one's heads. What `own`, the first of them where the link releases,
-/// already knows and tells to no fewer is left out.
+/// Adds what a link of a chain published, each thing once, to the next one's heads. What `own`, the first of them where the
+/// link releases, already knows and tells to no fewer is left out.
 pub(crate) fn chain(
     heads: &mut Vec<Head>,
-    before: &[Head],
+    mut before: Vec<Head>,
     releases: bool,
     same_device: impl Fn(&Head, &Head) -> bool,
 ) {
-    for head in before {
+    before.retain(|head| {
         let known = releases
             && heads.first().is_some_and(|own| {
                 own.knows.covers(head.lane, head.time)
                     && own.scope >= head.scope
                     && same_device(own, head)
             });
-        if !known {
-            publish(heads, head);
-        }
-    }
+        !known && !heads.iter().any(|old| head.within(old))
+    });
+    heads.append(&mut before);
 }
