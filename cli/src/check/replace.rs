@@ -112,10 +112,14 @@ pub fn text(path: &Path) -> Result<String, Failure> {
 /// The same, with the reason alone.
 pub fn words(path: &Path) -> Result<String, String> {
     let bytes = files::read(path, MOST)?;
+    let line = |before: &[u8]| 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+    // The driver takes a text up to its NUL.
+    if let Some(at) = bytes.iter().position(|&byte| byte == 0) {
+        return Err(format!("line {}: a NUL in the text", line(&bytes[..at])));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
-        let before = &error.as_bytes()[..good];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = line(&error.as_bytes()[..good]);
         format!("line {line}: no UTF-8 text from byte {good} on")
     })
 }

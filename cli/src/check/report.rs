@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::finding::Found;
 use super::kernels::Pair;
 use super::settings::Settings;
+use crate::plain;
 
 /// Version of the JSON object.
 const SCHEMA: u32 = 1;
@@ -111,7 +112,7 @@ impl Line {
         let seed = found.seed;
         let replay = match &self.subject {
             Subject::Pair(pair) => pair.arguments(world),
-            Subject::File { file } => format!("--scenario {}", file.display()),
+            Subject::File { file } => format!("--scenario {}", plain::shell(file)),
         };
         let more = settings.arguments();
         let replay = format!("slabfence check {replay} --seed {seed}{more}");

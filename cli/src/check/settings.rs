@@ -7,6 +7,7 @@ use slabfence_emu::held::{Plan, Policy};
 
 use super::case;
 use crate::failure::Failure;
+use crate::plain;
 
 /// How seeds schedule: most at random, every third by priorities.
 const POLICY: Policy = Policy::Mixed { changes: 3 };
@@ -53,7 +54,7 @@ impl Settings {
             words += &format!(" --profile {name}");
         }
         if let Some((path, _)) = &self.ptx {
-            words += &format!(" --ptx {}", path.display());
+            words += &format!(" --ptx {}", plain::shell(path));
         }
         if !self.kernel_boundary {
             words += " --without-kernel-boundary";

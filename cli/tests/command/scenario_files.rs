@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::check::object;
 use super::files::Folder;
 use super::run::Run;
+use super::scenarios::{SHARED, access};
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/scenarios/");
 
@@ -248,6 +249,47 @@ fn a_file_that_is_no_text_is_refused_with_the_line() {
         "{}",
         run.err
     );
+}
+
+#[test]
+fn a_text_with_a_nul_is_refused_with_its_name_and_line() {
+    let folder = Folder::new("check-nul");
+    folder.file(
+        "k.ptx",
+        STORE_PTX.replacen("ret;", "ret; //\0", 1).as_bytes(),
+    );
+    let path = folder.file("s.toml", STORE.as_bytes());
+    let run = Run::with(&["check", "--scenario", &path]);
+    let line = 1 + STORE_PTX[..STORE_PTX.find("ret;").expect("an end")]
+        .matches('\n')
+        .count();
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{}", run.err);
+    let said = format!("k.ptx`: line {line}: a NUL in the text\n");
+    assert!(
+        run.err.contains("s.toml: line 1: ") && run.err.ends_with(&said),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn a_finding_is_replayed_by_what_a_shell_reads_wherever_the_file_is() {
+    let folder = Folder::new("check-it's $(here)");
+    folder.file("k.ptx", access("st.global.u32 [%x+64], 7;").as_bytes());
+    let path = folder.file("s.toml", SHARED.replace("MAPPED", "").as_bytes());
+    let run = Run::with(&["check", "--seeds", "1", "--scenario", &path]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let replay = run
+        .out
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("replay: slabfence "));
+    let script = format!("printf '%s\\n' {}", replay.expect("a command"));
+    let echo = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .output();
+    let words = String::from_utf8(echo.expect("a shell").stdout).expect("text");
+    let words: Vec<&str> = words.lines().collect();
+    assert_eq!(words, ["check", "--scenario", &path, "--seed", "0"]);
 }
 
 #[test]

@@ -7,6 +7,9 @@ use crate::{
 };
 use std::collections::HashMap;
 
+/// Most bytes of all `.const` variables of a module.
+const MOST_CONSTANT: u64 = 64 << 10;
+
 /// Reads a PTX text.
 ///
 /// Refuses whatever is not understood: an unknown directive, opcode, modifier or operand, each with its line.
@@ -172,7 +175,13 @@ impl<'a> Parser<'a> {
             false => Initializer::default(),
         };
         self.lexer.expect(';')?;
-        let size = declared.size.unwrap_or(init.bytes.len() as u64);
+        let sized = declared
+            .size
+            .or((!init.bytes.is_empty()).then_some(init.bytes.len() as u64));
+        let Some(size) = sized else {
+            let message = format!("`{}` has no size", declared.name);
+            return Err(PtxError { line, message });
+        };
         if init.bytes.len() as u64 > size {
             let message = format!(
                 "`{}`: {} bytes of initialiser for {size} bytes",
@@ -192,6 +201,19 @@ impl<'a> Parser<'a> {
             relocations: init.relocations,
             line,
         });
+        let constants = self
+            .module
+            .globals
+            .iter()
+            .filter(|global| global.space == GlobalSpace::Const);
+        let constants = constants.fold(0u64, |all, global| all.saturating_add(global.size));
+        if constants > MOST_CONSTANT {
+            let message = format!(
+                "`{}`: constants have at most {MOST_CONSTANT} bytes together",
+                declared.name
+            );
+            return Err(PtxError { line, message });
+        }
         Ok(())
     }
 

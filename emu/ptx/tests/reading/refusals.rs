@@ -242,6 +242,11 @@ fn directives_that_are_not_understood() {
             ".global .u32 a;\n.global .u32 a;",
             "line 5: `a` is declared twice",
         ),
+        (".global .b8 a[];", "line 4: `a` has no size"),
+        (
+            ".const .b8 a[65536];\n.const .b8 b[1];",
+            "line 5: `b`: constants have at most 65536 bytes together",
+        ),
         (
             ".global .align 3 .u32 a;",
             "line 4: `.align 3` is no usable power of two",
