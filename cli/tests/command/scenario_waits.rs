@@ -126,7 +126,7 @@ fn of_two_comparisons_with_one_word_none_is_said_to_be_awaited() {
 fn alone(name: &str, blocks: u32, time_passes: bool, body: &str) -> (Option<i32>, Vec<Value>) {
     let ptx = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry access(.param .u64 x)\n{{\n\
-         .reg .b64 %x, %t<3>;\n.reg .b32 %v, %n;\n.reg .pred %p, %q;\nld.param.u64 %x, [x];\n{body}\nret;\n}}\n"
+         .reg .b64 %x, %t<3>;\n.reg .b32 %v, %w, %n;\n.reg .pred %p, %q;\nld.param.u64 %x, [x];\n{body}\nret;\n}}\n"
     );
     let scenario = format!(
         "ptx = \"k.ptx\"\nranks = 1\ntime_passes = {time_passes}\n[[buffer]]\nname = \"x\"\nsize = 64\nowner = 0\n\
@@ -225,4 +225,61 @@ fn a_wait_that_a_clock_bounds_ends_where_time_passes_and_is_a_deadlock_where_non
             ["deadlock"]
         );
     }
+}
+
+#[test]
+fn a_wait_that_goes_round_many_words_is_a_wait() {
+    let clean = (Some(0), Vec::new());
+    // Everybody sets a word, and looks at all of them again and again by one instruction.
+    let rolled = |all: u32| {
+        format!(
+            "mov.u32 %n, %ctaid.x; mul.wide.u32 %t0, %n, 4; add.s64 %t0, %t0, %x; st.release.gpu.global.u32 [%t0], 1; \
+             AGAIN: mov.u32 %n, 0; mov.b64 %t1, %x; mov.u32 %v, 0; \
+             L: ld.acquire.gpu.global.u32 %w, [%t1]; add.u32 %v, %v, %w; add.s64 %t1, %t1, 4; add.u32 %n, %n, 1; \
+             setp.lt.u32 %p, %n, 12; @%p bra L; setp.ne.u32 %q, %v, {all}; @%q bra AGAIN;"
+        )
+    };
+    assert_eq!(alone("waits-round", 12, false, &rolled(12)), clean);
+    let (code, list) = alone("waits-round", 12, false, &rolled(13));
+    assert_eq!((code, rules(&list)), (Some(1), vec!["deadlock"]));
+    assert_eq!(list[0]["waits"].as_array().map(Vec::len), Some(12));
+    // Twelve instructions, each at a word of its own.
+    let mut flat = "mov.u32 %n, %ctaid.x; mul.wide.u32 %t0, %n, 4; add.s64 %t0, %t0, %x; st.release.gpu.global.u32 [%t0], 1; \
+                    AGAIN: mov.u32 %v, 0;"
+        .to_owned();
+    for at in 0..12 {
+        flat += &format!(
+            "ld.acquire.gpu.global.u32 %w, [%x+{}]; add.u32 %v, %v, %w;",
+            4 * at
+        );
+    }
+    flat += "setp.ne.u32 %q, %v, 12; @%q bra AGAIN;";
+    assert_eq!(alone("waits-round", 12, false, &flat), clean);
+}
+
+#[test]
+fn a_wait_whose_warps_meet_between_its_looks_ends_by_its_clock() {
+    let bounded = "mov.u64 %t0, %globaltimer; L: ld.relaxed.sys.global.u32 %v, [%x]; setp.ne.u32 %q, %v, 0; \
+                   bar.red.or.pred %q, 0, %q; @%q bra D; mov.u64 %t1, %globaltimer; sub.u64 %t1, %t1, %t0; \
+                   setp.lt.u64 %p, %t1, 10000000000; bar.red.and.pred %p, 0, %p; @%p bra L; D:";
+    let clean = (Some(0), Vec::new());
+    assert_eq!(alone("waits-meet", 2, true, bounded), clean);
+    // Taken anew each time, and a wait for nothing but time.
+    let anew = "mov.u32 %n, 20; A: mov.u64 %t0, %globaltimer; L: ld.relaxed.sys.global.u32 %v, [%x]; \
+                setp.ne.u32 %q, %v, 0; @%q bra D; mov.u64 %t1, %globaltimer; sub.u64 %t1, %t1, %t0; \
+                setp.lt.u64 %p, %t1, 1000000000; @%p bra L; sub.u32 %n, %n, 1; setp.ne.u32 %p, %n, 0; @%p bra A; \
+                D: mov.u64 %t0, %globaltimer; T: mov.u64 %t1, %globaltimer; sub.u64 %t1, %t1, %t0; \
+                setp.lt.u64 %p, %t1, 5000000000; @%p bra T;";
+    assert_eq!(alone("waits-meet", 2, true, anew), clean);
+}
+
+#[test]
+fn many_blocks_that_count_at_one_word_take_no_longer_each() {
+    let start = std::time::Instant::now();
+    let count = "red.relaxed.gpu.global.add.u32 [%x], 1; mov.u32 %n, 0; fence.acq_rel.gpu; \
+                 atom.relaxed.gpu.global.add.u32 %v, [%x+8], 1; fence.acq_rel.gpu;";
+    let clean = (Some(0), Vec::new());
+    assert_eq!(alone("waits-count", 1024, false, count), clean);
+    // It took minutes when what each addition publishes was compared with all before it.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }

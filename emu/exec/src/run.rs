@@ -216,10 +216,11 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
             }
             Op::Clock(register, place) => {
                 self.warp.clocks += 1;
+                let again = self.warp.only_time.replace(pc) == Some(pc);
                 let clock = self.clock_end.wrapping_sub((*self.fuel).into());
                 let value = clock_value(*register, clock, self.env.globaltimer);
                 put_all(&mut self.warp.registers, *place, lanes, value);
-                Next::On
+                if again { Next::Yield } else { Next::On }
             }
             Op::Sleep => Next::Yield,
             Op::Trap => {
@@ -236,6 +237,7 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
     }
 
     fn memory(&mut self, op: &MemoryOp, pc: u32, lanes: u32, current: &mut Fragment) -> Next {
+        self.warp.only_time = None;
         let mut memories = Memories {
             registers: &mut self.warp.registers,
             global: &*self.env.memory,
@@ -256,11 +258,12 @@ impl<M: GlobalMemory, H: Hook> Run<'_, '_, M, H> {
             Err((lane, kind)) => Next::Stop(Outcome::Fault { pc, lane, kind }),
             Ok(None) => Next::On,
             Ok(Some(found)) => {
-                let repeats = self.warp.repeats(Sighting {
+                let place = Sighting {
                     pc,
                     lanes,
-                    digest: found.digest,
-                });
+                    places: found.places,
+                };
+                let repeats = self.warp.repeats(place, found.values);
                 let (addr, seen) = found.first;
                 current.poll = repeats.then_some(Poll { addr, seen, pc });
                 if repeats { Next::Yield } else { Next::On }

@@ -12,6 +12,7 @@ use crate::{
     registers::{Registers, lanes_of},
     value::Wide,
 };
+use rustc_hash::FxHashMap;
 use slabfence_emu_ptx::SpecialRegister;
 
 /// Lanes at the same place.
@@ -52,17 +53,17 @@ pub(crate) struct Poll {
     pub(crate) pc: u32,
 }
 
-/// What a strong access at some place found when it was last executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A strong access: which one, by whom, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sighting {
     pub(crate) pc: u32,
     pub(crate) lanes: u32,
-    /// A digest of all lanes' addresses and values.
-    pub(crate) digest: u64,
+    /// A digest of all lanes' addresses.
+    pub(crate) places: u64,
 }
 
-/// How many places a warp remembers sightings of: a wait looks at a flag, a poison word, perhaps a third.
-const SIGHTINGS: usize = 8;
+/// How many sightings a warp remembers: more than the words that any wait goes round.
+const SIGHTINGS: usize = 4096;
 
 /// A warp of a block.
 #[derive(Debug)]
@@ -78,8 +79,10 @@ pub(crate) struct Warp {
     pub(crate) favoured: u32,
     /// Times that lanes read a clock.
     pub(crate) clocks: u64,
-    sightings: Vec<Sighting>,
-    next_sighting: usize,
+    /// The clock that was read last, if no memory was accessed since: who reads it again waits for time.
+    pub(crate) only_time: Option<u32>,
+    /// What accesses found when they were last executed.
+    sightings: FxHashMap<Sighting, u64>,
     /// Room for the values of an access.
     pub(crate) rows: [Vec<Wide>; 2],
 }
@@ -123,8 +126,8 @@ impl Warp {
             regions: RegionCache::default(),
             favoured: 0,
             clocks: 0,
-            sightings: Vec::new(),
-            next_sighting: 0,
+            only_time: None,
+            sightings: FxHashMap::default(),
             rows: [Vec::new(), Vec::new()],
         }
     }
@@ -205,21 +208,12 @@ impl Warp {
         }
     }
 
-    /// Records what a strong access found; true if it found the same when last executed by the same lanes.
-    pub(crate) fn repeats(&mut self, sighting: Sighting) -> bool {
-        let same_place = |old: &&mut Sighting| old.pc == sighting.pc && old.lanes == sighting.lanes;
-        if let Some(old) = self.sightings.iter_mut().find(same_place) {
-            let same = *old == sighting;
-            *old = sighting;
-            return same;
+    /// Records what a strong access found; true if it found the same when it was last executed there by the same lanes.
+    pub(crate) fn repeats(&mut self, access: Sighting, values: u64) -> bool {
+        if self.sightings.len() == SIGHTINGS && !self.sightings.contains_key(&access) {
+            self.sightings.clear();
         }
-        if self.sightings.len() < SIGHTINGS {
-            self.sightings.push(sighting);
-        } else {
-            self.sightings[self.next_sighting] = sighting;
-            self.next_sighting = (self.next_sighting + 1) % SIGHTINGS;
-        }
-        false
+        self.sightings.insert(access, values) == Some(values)
     }
 }
 

@@ -19,6 +19,7 @@ use super::name::{Name, Names};
 use super::plan::Plan;
 use super::random::Random;
 use super::resident::{Block, Grid};
+use super::waiting::Calm;
 use super::watch::Watch;
 
 /// What an agent did when it was chosen.
@@ -54,6 +55,8 @@ pub(super) struct Stage {
     pub(super) now: u64,
     /// Cycles that passed while nobody executed anything, for `%clock64`.
     pub(super) idle: u64,
+    /// What came of everybody's waiting so far.
+    pub(super) calm: Calm,
     pub(super) tick: u64,
     /// Warp-instructions executed.
     pub(super) executed: u64,
@@ -93,6 +96,7 @@ impl Stage {
             draw,
             now: BEGINNING,
             idle: 0,
+            calm: Calm::default(),
             tick: plan.tick,
             executed: 0,
             limit: plan.limit,
@@ -100,12 +104,6 @@ impl Stage {
             finding: None,
             ranks_are_devices: plan.ranks_are_devices,
         }
-    }
-
-    /// Time passes, and nothing else: a cycle a nanosecond.
-    pub(super) fn pass(&mut self, nanoseconds: u64) {
-        self.now += nanoseconds;
-        self.idle += nanoseconds;
     }
 
     /// Whether all operations have completed.

@@ -33,7 +33,10 @@ pub(crate) struct Memories<'a, M> {
 pub(crate) struct Found {
     /// Address and value of the first lane.
     pub(crate) first: (u64, u64),
-    pub(crate) digest: u64,
+    /// Digest of all lanes' addresses.
+    pub(crate) places: u64,
+    /// Digest of what all lanes found there.
+    pub(crate) values: u64,
 }
 
 /// What an access brought to light, apart from what it did to registers and memory.
@@ -322,14 +325,20 @@ impl Notes {
     fn find(&mut self, addresses: &Wide, lanes: u32, row: &Wide) {
         let lane = lanes.trailing_zeros() as usize % LANES;
         let first = (addresses[lane], row[lane]);
-        let found = self.found.get_or_insert(Found { first, digest: 0 });
+        let found = self.found.get_or_insert(Found {
+            first,
+            places: 0,
+            values: 0,
+        });
+        // Multiplication by an odd number and rotation: cheap, and every bit of every value has its say.
+        let mix = |digest: u64, word: u64| {
+            (digest ^ word)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29)
+        };
         for lane in lanes_of(lanes) {
-            // Multiplication by an odd number and rotation: cheap, and every bit of every value has its say.
-            for word in [addresses[lane], row[lane]] {
-                found.digest = (found.digest ^ word)
-                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                    .rotate_left(29);
-            }
+            found.places = mix(found.places, addresses[lane]);
+            found.values = mix(found.values, row[lane]);
         }
     }
 
