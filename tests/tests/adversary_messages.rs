@@ -1,8 +1,6 @@
 //! Messages that come damaged to one rank, in every way, and at every exchange of a pool's life: that rank says so, nothing is
 //! left, and with whole messages the next creation or close succeeds.
 
-use std::sync::{Mutex, PoisonError};
-
 use slabfence::channel::Pool;
 use slabfence_tests::adversary::Damage;
 use slabfence_tests::exhaust::{Seat, World, close, create, every_damage};
@@ -24,10 +22,7 @@ fn damaged<S: Send>(
     make: fn(&Seat<'_>) -> S,
     round: fn(&Seat<'_>, &mut S, Option<Point>),
 ) {
-    // One test at a time has the seats.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let rounds = every_damage(World::pushing(world, 0), damages, stride, make, round);
+    let rounds = every_damage(World::pushing(world), damages, stride, make, round);
     println!("{what} by {world} ranks: messages damaged {rounds} times");
 }
 

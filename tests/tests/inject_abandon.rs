@@ -14,15 +14,15 @@ fn every_point_of_an_abandonment(world: World, calls: usize) {
 
 #[test]
 fn what_fails_anywhere_in_an_abandonment_by_one_of_2_threads_is_given_back_by_its_next() {
-    every_point_of_an_abandonment(World::pushing(2, 0), 56);
+    every_point_of_an_abandonment(World::pushing(2), 56);
 }
 
 #[test]
 fn what_fails_anywhere_in_an_abandonment_by_one_of_3_threads_is_given_back_by_its_next() {
-    every_point_of_an_abandonment(World::pushing(3, 2), 84);
+    every_point_of_an_abandonment(World::pushing(3), 84);
 }
 
 #[test]
 fn what_fails_anywhere_in_an_abandonment_by_one_of_2_threads_that_pull_is_given_back_by_its_next() {
-    every_point_of_an_abandonment(World::pulling(2, 5), 56);
+    every_point_of_an_abandonment(World::pulling(2), 56);
 }

@@ -56,15 +56,15 @@ fn every_point_of_a_capture(world: World, calls: usize, exchanges: usize) {
 
 #[test]
 fn what_fails_anywhere_in_a_capture_of_one_of_2_ranks_is_captured_again() {
-    every_point_of_a_capture(World::pushing(2, 0), 116, 0);
+    every_point_of_a_capture(World::pushing(2), 116, 0);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_capture_of_one_of_3_ranks_is_captured_again() {
-    every_point_of_a_capture(World::pushing(3, 2), 174, 0);
+    every_point_of_a_capture(World::pushing(3), 174, 0);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_capture_of_one_of_2_ranks_that_pull_is_captured_again() {
-    every_point_of_a_capture(World::pulling(2, 5), 116, 0);
+    every_point_of_a_capture(World::pulling(2), 116, 0);
 }

@@ -9,15 +9,15 @@ fn every_point_of_a_close(world: World, calls: usize, exchanges: usize) {
 
 #[test]
 fn what_fails_anywhere_in_a_close_by_2_ranks_leaves_a_pool_that_closes() {
-    every_point_of_a_close(World::pushing(2, 0), 158, 72);
+    every_point_of_a_close(World::pushing(2), 158, 72);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_close_by_3_ranks_leaves_a_pool_that_closes() {
-    every_point_of_a_close(World::pushing(3, 2), 237, 108);
+    every_point_of_a_close(World::pushing(3), 237, 108);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_close_by_2_ranks_that_pull_leaves_a_pool_that_closes() {
-    every_point_of_a_close(World::pulling(2, 5), 158, 72);
+    every_point_of_a_close(World::pulling(2), 158, 72);
 }

@@ -28,15 +28,15 @@ fn every_point_of_a_preparation(world: World, calls: usize, exchanges: usize) {
 
 #[test]
 fn what_fails_anywhere_in_a_preparation_by_2_ranks_adds_no_channel_and_can_be_repeated() {
-    every_point_of_a_preparation(World::pushing(2, 0), 322, 54);
+    every_point_of_a_preparation(World::pushing(2), 322, 54);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_preparation_by_3_ranks_adds_no_channel_and_can_be_repeated() {
-    every_point_of_a_preparation(World::pushing(3, 2), 543, 81);
+    every_point_of_a_preparation(World::pushing(3), 543, 81);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_preparation_by_2_ranks_that_pull_adds_no_channel_and_can_be_repeated() {
-    every_point_of_a_preparation(World::pulling(2, 5), 306, 54);
+    every_point_of_a_preparation(World::pulling(2), 306, 54);
 }

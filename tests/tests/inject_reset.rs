@@ -31,15 +31,15 @@ fn every_point_of_a_reset(world: World, calls: usize, exchanges: usize) {
 
 #[test]
 fn what_fails_anywhere_in_a_reset_by_2_ranks_leaves_a_pool_to_close() {
-    every_point_of_a_reset(World::pushing(2, 0), 698, 72);
+    every_point_of_a_reset(World::pushing(2), 698, 72);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_reset_by_3_ranks_leaves_a_pool_to_close() {
-    every_point_of_a_reset(World::pushing(3, 2), 1047, 108);
+    every_point_of_a_reset(World::pushing(3), 1047, 108);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_reset_by_2_ranks_that_pull_leaves_a_pool_to_close() {
-    every_point_of_a_reset(World::pulling(2, 5), 698, 72);
+    every_point_of_a_reset(World::pulling(2), 698, 72);
 }

@@ -36,15 +36,15 @@ fn every_point_of_a_retirement(world: World, calls: usize, exchanges: usize) {
 
 #[test]
 fn what_fails_anywhere_in_a_retirement_by_2_ranks_leaves_a_pool_to_use_or_to_close() {
-    every_point_of_a_retirement(World::pushing(2, 0), 360, 90);
+    every_point_of_a_retirement(World::pushing(2), 360, 90);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_retirement_by_3_ranks_leaves_a_pool_to_use_or_to_close() {
-    every_point_of_a_retirement(World::pushing(3, 2), 540, 135);
+    every_point_of_a_retirement(World::pushing(3), 540, 135);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_retirement_by_2_ranks_that_pull_leaves_a_pool_to_use_or_to_close() {
-    every_point_of_a_retirement(World::pulling(2, 5), 360, 90);
+    every_point_of_a_retirement(World::pulling(2), 360, 90);
 }

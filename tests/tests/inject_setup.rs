@@ -10,12 +10,12 @@ fn every_point_of_a_creation(world: World, calls: usize, exchanges: usize) {
 
 #[test]
 fn what_fails_anywhere_in_a_creation_by_2_ranks_fails_it_and_the_next_one_succeeds() {
-    every_point_of_a_creation(World::pushing(2, 0), 1326, 342);
+    every_point_of_a_creation(World::pushing(2), 1326, 342);
 }
 
 #[test]
 fn what_fails_anywhere_in_a_creation_by_3_ranks_fails_it_and_the_next_one_succeeds() {
-    every_point_of_a_creation(World::pushing(3, 2), 2112, 513);
+    every_point_of_a_creation(World::pushing(3), 2112, 513);
 }
 
 /// Every exchange, and a fifth of the calls: they are those of ranks that push but for outboxes in place of inboxes, with another
@@ -24,7 +24,7 @@ fn what_fails_anywhere_in_a_creation_by_3_ranks_fails_it_and_the_next_one_succee
 fn what_fails_in_a_creation_by_2_ranks_that_pull_fails_it_and_the_next_one_succeeds() {
     let world = World {
         stride: 5,
-        ..World::pulling(2, 5)
+        ..World::pulling(2)
     };
     every_point_of_a_creation(world, 266, 342);
 }

@@ -70,8 +70,8 @@ fn what_fails_anywhere_in_the_forming_of_a_subgroup_is_formed_again() {
         (descriptors, threads)
     };
     // What a process makes once and keeps.
-    every_point_of_a_subgroup(World::pushing(2, 0), 36);
+    every_point_of_a_subgroup(World::pushing(2), 36);
     let before = open();
-    every_point_of_a_subgroup(World::pushing(3, 0), 54);
+    every_point_of_a_subgroup(World::pushing(3), 54);
     assert_eq!(open(), before);
 }

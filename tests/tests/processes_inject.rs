@@ -52,8 +52,8 @@ fn injected(scenario: &str, calls: usize, exchanges: usize) {
         exchanges: met,
     };
     let world = match scenario.ends_with(":pull") {
-        true => World::pulling(2, 0),
-        false => World::pushing(2, 0),
+        true => World::pulling(2),
+        false => World::pushing(2),
     };
     injected.tell(scenario, world, calls, exchanges);
 }

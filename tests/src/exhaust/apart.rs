@@ -77,7 +77,7 @@ pub fn every_call_apart<S: Send>(
     } = place;
     let ranks = World {
         transport,
-        ..World::pushing(world, 0)
+        ..World::pushing(world)
     };
     let ledger = Ledger::of(0);
     let driver = watched(machine.api().expect("its table"), 0);

@@ -3,6 +3,7 @@
 mod apart;
 mod lives;
 mod round;
+mod seats;
 mod together;
 
 use std::fmt;
@@ -34,8 +35,6 @@ const BOUND: Duration = Duration::from_secs(30);
 pub struct World {
     /// How many they are.
     pub ranks: u32,
-    /// The first of their seats, which nobody else has meanwhile.
-    pub first_seat: usize,
     /// How their pools reach one another.
     pub transport: Transport,
     /// Of the driver's calls each so many-th point is tried; of the exchanges every one.
@@ -46,10 +45,9 @@ pub struct World {
 
 impl World {
     /// Ranks that push, and fail everything.
-    pub fn pushing(ranks: u32, first_seat: usize) -> Self {
+    pub fn pushing(ranks: u32) -> Self {
         Self {
             ranks,
-            first_seat,
             transport: Transport::Push,
             stride: 1,
             keeps: false,
@@ -57,11 +55,11 @@ impl World {
     }
 
     /// Ranks that pull, and fail everything.
-    pub fn pulling(ranks: u32, first_seat: usize) -> Self {
+    pub fn pulling(ranks: u32) -> Self {
         let transport = Transport::Pull;
         Self {
             transport,
-            ..Self::pushing(ranks, first_seat)
+            ..Self::pushing(ranks)
         }
     }
 

@@ -1,7 +1,9 @@
 //! Ranks that are threads of one process.
 
+use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use slabfence::driver::Driver;
@@ -9,6 +11,7 @@ use slabfence::group::{Bootstrap, ThreadBootstrap};
 use slabfence_emu::{Machine, Profile};
 
 use super::lives::Lives;
+use super::seats::Seats;
 use super::{Injected, Seat, World};
 use crate::adversary::{Adversary, Damage};
 use crate::injection::{EXCHANGE, Ledger, Point, When, watched};
@@ -16,8 +19,12 @@ use crate::ranks::on_drivers;
 
 /// How long ranks wait for one another where one fails.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Equal worlds among which the rounds are divided. Most of a round is waiting, for a peer that has failed or for a clock, so they
+/// live at the same time. A round may leave something that keeps its machine's slot for good, and a process has eight: enough for
+/// three tests.
+const WORLDS: usize = 2;
 
-/// Makes a state on every rank of a world, lives through `round` with it once undisturbed, and then once for every driver
+/// Makes a state on every rank of a world, lives through `round` with it undisturbed, and then once for every driver
 /// call and exchange of its steps that the world fails, on every rank and in every way in which it can fail. What is alive after
 /// a round is what was alive before. The number of points.
 ///
@@ -29,22 +36,21 @@ pub fn every_call<S: Send>(
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
 ) -> Injected {
-    in_a_world(world, |seat, machine, ledgers| {
-        let now = || machine.live();
-        let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
-        let (mut points, mut calls) = (lives.points(ledgers), 0..);
+    let tried = |points: &[Point]| {
+        let (mut points, mut calls) = (points.to_vec(), 0..);
         points.retain(|point| {
             point.entry == EXCHANGE
                 || calls
                     .next()
                     .is_some_and(|n: usize| n.is_multiple_of(world.stride))
         });
-        for point in &points {
-            lives.fail(std::slice::from_ref(point));
-        }
-        lives.end();
-        Injected::of(&points)
-    })
+        points
+    };
+    let tried = divided(world, make, &round, tried, |lives, _, _, point| {
+        lives.fail(std::slice::from_ref(point));
+    });
+    let points: Vec<Point> = tried.into_iter().map(|(point, ())| point).collect();
+    Injected::of(&points)
 }
 
 /// [`every_call`] with an exchange a round of which messages come damaged: each exchange of the steps in each `stride`-th of
@@ -60,25 +66,30 @@ pub fn every_damage<S: Send>(
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
 ) -> usize {
-    in_a_world(world, |seat, machine, ledgers| {
-        let now = || machine.live();
-        let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
-        let mut points = lives.points(ledgers);
-        points.retain(|point| (point.entry, point.when) == (EXCHANGE, When::Garbled));
-        let mut rounds = 0;
+    let rounds = |points: &[Point]| {
+        let garbled = |point: &&Point| (point.entry, point.when) == (EXCHANGE, When::Garbled);
+        let points: Vec<Point> = points.iter().filter(garbled).copied().collect();
+        let mut rounds = Vec::new();
         for (which, &damage) in (0..).zip(damages) {
             let to = |point: &&Point| point.rank == (point.nth + which) % (world.ranks * stride);
-            for point in points.iter().filter(to) {
-                rounds += 1;
-                let mut next = seat.damage.lock().unwrap_or_else(PoisonError::into_inner);
-                *next = (damage, rounds as u64);
-                drop(next);
-                lives.fail(std::slice::from_ref(point));
-            }
+            let here = points.iter().filter(to);
+            rounds.extend(here.map(|&point| (damage, point)));
         }
-        lives.end();
         rounds
-    })
+    };
+    let lived = divided(
+        world,
+        make,
+        &round,
+        rounds,
+        |lives, _, n, (damage, point)| {
+            let mut next = lives.seat.damage.lock();
+            *next.as_deref_mut().expect("the damage") = (*damage, n as u64 + 1);
+            drop(next);
+            lives.fail(std::slice::from_ref(point));
+        },
+    );
+    lived.len()
 }
 
 /// [`every_call`] with two faults a round, on two ranks of two: each `stride`-th point, and after it each call and exchange
@@ -89,37 +100,89 @@ pub fn every_damage<S: Send>(
 ///
 /// As [`every_call`].
 pub fn pairs_of_calls<S: Send>(
-    first_seat: usize,
     stride: usize,
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
 ) -> (usize, usize) {
-    in_a_world(World::pushing(2, first_seat), |seat, machine, ledgers| {
-        let now = || machine.live();
-        let mut lives = Lives::begin(seat, make(seat), &round, &now, true);
-        let usual = lives.points(ledgers);
-        let (mut pairs, mut both) = (0, 0);
-        for (n, &first) in usual.iter().step_by(stride).enumerate() {
-            lives.fail(&[first]);
-            let now = lives.points(ledgers);
-            let others = |points: &[Point]| -> Vec<Point> {
-                let others = points.iter().filter(|point| point.rank != first.rank);
-                others.copied().collect()
-            };
-            let mut seconds = others(&now);
-            seconds.retain(|point| !usual.contains(point));
-            if seconds.is_empty() {
-                let others = others(&usual);
-                seconds.push(others[n * stride % others.len()]);
-            }
-            for second in seconds {
-                pairs += 1;
-                both += usize::from(lives.fail(&[first, second]).len() == 2);
-            }
+    let firsts = |points: &[Point]| points.iter().step_by(stride).copied().collect();
+    let pair = |lives: &mut Lives<'_, S, _>, usual: &Usual<'_>, n: usize, &first: &Point| {
+        lives.fail(&[first]);
+        let now = lives.points(usual.ledgers);
+        let others = |points: &[Point]| -> Vec<Point> {
+            let others = points.iter().filter(|point| point.rank != first.rank);
+            others.copied().collect()
+        };
+        let mut seconds = others(&now);
+        seconds.retain(|point| !usual.points.contains(point));
+        if seconds.is_empty() {
+            let others = others(&usual.points);
+            seconds.push(others[n * stride % others.len()]);
         }
-        lives.end();
-        (pairs, both)
-    })
+        let both = seconds
+            .iter()
+            .map(|&second| lives.fail(&[first, second]).len() == 2);
+        let both = both.filter(|both| *both).count();
+        (seconds.len(), both)
+    };
+    let lived = divided(World::pushing(2), make, &round, firsts, pair);
+    let sum = |(pairs, both), (_, (more, more_both))| (pairs + more, both + more_both);
+    lived.into_iter().fold((0, 0), sum)
+}
+
+/// What ranks of a world do when nothing fails.
+struct Usual<'a> {
+    points: Vec<Point>,
+    ledgers: &'a [&'static Ledger],
+}
+
+/// Lives through the rounds that `rounds` makes of the usual points, each by `live` in one of some equal worlds, which has its
+/// number too. All rounds in their order, with what `live` has given.
+fn divided<'r, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync, Q, T: Send>(
+    world: World,
+    make: impl Fn(&Seat<'_>) -> S + Sync,
+    round: &'r R,
+    rounds: impl Fn(&[Point]) -> Vec<Q> + Sync,
+    live: impl Fn(&mut Lives<'_, S, &'r R>, &Usual<'_>, usize, &Q) -> T + Sync,
+) -> Vec<(Q, T)>
+where
+    Q: PartialEq + fmt::Debug + Send,
+{
+    let one = |share: usize| {
+        in_a_world(world, |seat, machine, ledgers| {
+            let now = || machine.live();
+            let mut lives = Lives::begin(seat, make(seat), round, &now, true);
+            let usual = Usual {
+                points: lives.points(ledgers),
+                ledgers,
+            };
+            let all = rounds(&usual.points);
+            let mine = (0..all.len()).skip(share).step_by(WORLDS);
+            let lived = mine.map(|n| (n, live(&mut lives, &usual, n, &all[n])));
+            let lived: Vec<(usize, T)> = lived.collect();
+            lives.end();
+            (all, lived)
+        })
+    };
+    let worlds: Vec<_> = thread::scope(|scope| {
+        let one = &one;
+        let worlds: Vec<_> = (0..WORLDS)
+            .map(|share| scope.spawn(move || one(share)))
+            .collect();
+        let ends = worlds.into_iter().map(|world| world.join());
+        ends.map(|end| end.expect("a world's end")).collect()
+    });
+    let joined = worlds
+        .into_iter()
+        .reduce(|(all, mut lived), (other, of_other)| {
+            assert_eq!(all, other, "the worlds' rounds");
+            lived.extend(of_other);
+            (all, lived)
+        });
+    let (all, mut lived) = joined.expect("worlds");
+    lived.sort_by_key(|(n, _)| *n);
+    assert!(lived.iter().map(|(n, _)| *n).eq(0..all.len()), "each once");
+    let lived = lived.into_iter().map(|(_, given)| given);
+    all.into_iter().zip(lived).collect()
 }
 
 /// Runs `body` as every rank of a world of threads whose calls are watched.
@@ -128,15 +191,16 @@ fn in_a_world<T: Send>(
     body: impl Fn(&Seat<'_>, &Machine, &[&'static Ledger]) -> T + Sync,
 ) -> T {
     let ranks = world.ranks;
+    // Until the last driver that has their calls is gone.
+    let seats = Seats::take(ranks as usize);
     let mut profile = Profile::named("h200-nvlink").expect("a profile");
     // Small allocations: pools are made thousands of times.
     profile.granularity = 1 << 16;
     let machine = Machine::new(profile, ranks).expect("a machine");
-    let seats: Vec<usize> = (world.first_seat..).take(ranks as usize).collect();
-    let ledgers: Vec<&'static Ledger> = seats.iter().map(|&seat| Ledger::of(seat)).collect();
+    let ledgers: Vec<&'static Ledger> = seats.iter().map(Ledger::of).collect();
     let drivers: Vec<Driver> = seats
         .iter()
-        .map(|&seat| watched(machine.api().expect("its table"), seat))
+        .map(|seat| watched(machine.api().expect("its table"), seat))
         .map(|api| Driver::from_api(api).expect("a driver"))
         .collect();
     let members = ThreadBootstrap::world(ranks).into_iter().zip(&ledgers);

@@ -13,9 +13,9 @@ use slabfence::sys::{Api, CUresult, SYMBOLS};
 
 pub use effect::{EXCHANGE, Effect, When};
 
-/// Ranks of one process whose calls are watched at the same time: those of a test with two, of one with three and of another with
+/// Ranks of one process whose calls are watched at the same time: those of two worlds of two, of two of three and again of two of
 /// two.
-pub const SEATS: usize = 7;
+pub const SEATS: usize = 14;
 
 /// One call of one rank that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,21 +267,30 @@ slabfence::sys::driver_entries! {
     }
 }
 
+/// What [`watched`] does for each seat.
+const WATCH: [fn(&mut Api); SEATS] = [
+    watch::<0>,
+    watch::<1>,
+    watch::<2>,
+    watch::<3>,
+    watch::<4>,
+    watch::<5>,
+    watch::<6>,
+    watch::<7>,
+    watch::<8>,
+    watch::<9>,
+    watch::<10>,
+    watch::<11>,
+    watch::<12>,
+    watch::<13>,
+];
+
 /// A table whose calls are those of a seat. One driver at a time has it.
 ///
 /// # Panics
 ///
 /// For a seat that there is not.
 pub fn watched(mut api: Api, seat: usize) -> Api {
-    match seat {
-        0 => watch::<0>(&mut api),
-        1 => watch::<1>(&mut api),
-        2 => watch::<2>(&mut api),
-        3 => watch::<3>(&mut api),
-        4 => watch::<4>(&mut api),
-        5 => watch::<5>(&mut api),
-        6 => watch::<6>(&mut api),
-        _ => panic!("there are {SEATS} seats"),
-    }
+    WATCH[seat](&mut api);
     api
 }
