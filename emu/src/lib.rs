@@ -41,6 +41,7 @@ mod task;
 mod translation;
 mod user_object;
 mod va;
+mod variables;
 mod vmm;
 mod world;
 mod written;

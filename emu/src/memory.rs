@@ -1,4 +1,4 @@
-//! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory, module globals.
+//! Memory that one call allocates and one call frees: `cuMemAlloc`, page-locked host memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,8 +85,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Allocates `len` bytes of the device's memory (`kind` is `Device` or `Global`).
-    pub(crate) fn alloc(&mut self, device: u32, len: u64, kind: Kind) -> Status<u64> {
+    /// Allocates `len` bytes of the device's memory.
+    pub(crate) fn alloc(&mut self, device: u32, len: u64) -> Status<u64> {
         if len == 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -101,7 +101,7 @@ impl Memory {
         self.map.insert(Range {
             base,
             len,
-            kind,
+            kind: Kind::Device,
             device,
             read: own,
             write: own,
@@ -137,7 +137,7 @@ impl Memory {
         Ok(base)
     }
 
-    fn back(&mut self, whole: u64) -> Status<u64> {
+    pub(crate) fn back(&mut self, whole: u64) -> Status<u64> {
         let base = self.map.take(whole, PAGE).ok_or(Code::OUT_OF_MEMORY)?;
         if let Err(error) = self.map.span().map_private(base, whole) {
             log::warn!("emulator: no host memory for {whole} bytes: {error}");

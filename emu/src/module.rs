@@ -12,7 +12,7 @@ use crate::handle::{Kind, Table};
 use crate::launch::SHARED_LIMIT;
 use crate::machine::State;
 use crate::translation::Translation;
-use crate::va;
+use crate::variables::Variables;
 
 /// A loaded module.
 pub(crate) struct Module {
@@ -22,7 +22,12 @@ pub(crate) struct Module {
     functions: Vec<(String, u64)>,
     /// Its variables: name, address, bytes.
     globals: Vec<(String, u64, u64)>,
+    /// Where those are.
+    variables: Option<Variables>,
 }
+
+/// Variables by name, address and bytes, and the memory that they are in.
+type Placed = (Vec<(String, u64, u64)>, Option<Variables>);
 
 /// A kernel of a loaded module.
 pub(crate) struct Function {
@@ -301,7 +306,7 @@ impl State {
                 message,
             })?;
         let ptx = &translation.ptx;
-        let globals = self.place_globals(device, ptx).map_err(|code| Refused {
+        let (globals, variables) = self.place_globals(device, ptx).map_err(|code| Refused {
             code,
             message: format!("no memory for the module's variables on device {device}"),
         })?;
@@ -329,24 +334,23 @@ impl State {
             device,
             functions,
             globals,
+            variables,
         }))
     }
 
     /// Gives a module's variables memory and their first values.
-    fn place_globals(&mut self, device: u32, ptx: &Ptx) -> Status<Vec<(String, u64, u64)>> {
-        let mut globals: Vec<(String, u64, u64)> = Vec::new();
-        for global in &ptx.globals {
-            match self
-                .memory
-                .alloc(device, global.size.max(1), va::Kind::Global)
-            {
-                Ok(base) => globals.push((global.name.clone(), base, global.size)),
-                Err(code) => {
-                    self.free_globals(&globals);
-                    return Err(code);
-                }
-            }
-        }
+    fn place_globals(&mut self, device: u32, ptx: &Ptx) -> Status<Placed> {
+        let wanted = ptx.globals.iter();
+        let wanted: Vec<(u64, u64)> = wanted
+            .map(|global| (global.size.max(1), global.align.into()))
+            .collect();
+        let Some((variables, addresses)) = self.memory.place(device, &wanted)? else {
+            return Ok((Vec::new(), None));
+        };
+        let named = ptx.globals.iter().zip(addresses);
+        let globals: Vec<(String, u64, u64)> = named
+            .map(|(global, base)| (global.name.clone(), base, global.size))
+            .collect();
         for (global, &(_, base, _)) in ptx.globals.iter().zip(&globals) {
             let mut bytes = global.init.clone();
             bytes.resize(global.size as usize, 0);
@@ -364,15 +368,7 @@ impl State {
                 self.memory.map.set_access(base, device, true, false);
             }
         }
-        Ok(globals)
-    }
-
-    fn free_globals(&mut self, globals: &[(String, u64, u64)]) {
-        for (name, base, _) in globals {
-            if let Err(code) = self.memory.free(*base, va::Kind::Global) {
-                log::warn!("emulator: freeing module variable `{name}` failed with {code:?}");
-            }
-        }
+        Ok((globals, Some(variables)))
     }
 
     /// `cuModuleUnload`.
@@ -381,7 +377,11 @@ impl State {
         for &(_, function) in &module.functions {
             self.modules.functions.remove(function)?;
         }
-        self.free_globals(&module.globals);
+        if let Some(variables) = &module.variables
+            && let Err(code) = self.memory.free_variables(variables)
+        {
+            log::warn!("emulator: freeing a module's variables failed with {code:?}");
+        }
         Ok(())
     }
 

@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_copied_is_written_as_far_as_it_was_where_it_comes_from() {
         let mut memory = Memory::new(&[0], 64 << 20, 2 << 20).expect("a memory");
-        let mut alloc = || memory.alloc(0, 256, Kind::Device).expect("an allocation");
+        let mut alloc = || memory.alloc(0, 256).expect("an allocation");
         let (from, to) = (alloc(), alloc());
         let spans = |memory: &Memory, base| {
             let range = memory.map.at(base).expect("the range");
@@ -199,7 +199,7 @@ mod tests {
     fn memory_is_written_as_far_as_copies_went_and_all_over_once_a_kernel_stored_or_others_have_it()
     {
         let mut memory = Memory::new(&[0], 64 << 20, 2 << 20).expect("a memory");
-        let base = memory.alloc(0, 256, Kind::Device).expect("an allocation");
+        let base = memory.alloc(0, 256).expect("an allocation");
         let spans = |memory: &Memory, base| {
             let range = memory.map.at(base).expect("the range");
             memory.written(range)
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(spans(&memory, base), Some(vec![(16, 48)]));
         memory.map.at(base).expect("the range").stored.set(true);
         assert_eq!(spans(&memory, base), None);
-        let next = memory.alloc(0, 64, Kind::Device).expect("an allocation");
+        let next = memory.alloc(0, 64).expect("an allocation");
         memory.wrote(next, 64);
         assert_eq!(spans(&memory, next), None);
 

@@ -84,7 +84,7 @@ entries! {
             return Err(Code::INVALID_VALUE);
         }
         state.refuse_unsafe(thread)?;
-        put(to, CUdeviceptr(state.memory.alloc(device, bytes as u64, Kind::Device)?))
+        put(to, CUdeviceptr(state.memory.alloc(device, bytes as u64)?))
     }
 
     fn cuMemFree(call, at: CUdeviceptr) {

@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn memory_that_is_imported_has_its_home_where_its_owner_mapped_it() {
         let mut memory = Memory::new(&[0, 1], 64 << 20, GRANULE).expect("a memory");
-        let other = memory.alloc(0, 100, Kind::Device).expect("an allocation");
+        let other = memory.alloc(0, 100).expect("an allocation");
         let owned = memory.create(0, 2 * GRANULE, true).expect("memory");
         let fd = memory.export(owned).expect("a descriptor");
         let imported = memory.import(fd.as_raw_fd()).expect("the same memory");

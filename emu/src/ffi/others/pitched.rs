@@ -7,7 +7,6 @@ use slabfence_sys::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUdeviceptr, CUmemorytype, CUs
 use crate::code::{Code, Status};
 use crate::ffi::copy::Copy;
 use crate::ffi::pointer::{address, get, put};
-use crate::va::Kind;
 
 /// The same copy as one of three dimensions.
 fn flat(copy: CUDA_MEMCPY2D) -> CUDA_MEMCPY3D {
@@ -150,7 +149,7 @@ functions! {
         state.refuse_unsafe(thread)?;
         let row = width.checked_next_multiple_of(512).ok_or(Code::OUT_OF_MEMORY)?;
         let bytes = row.checked_mul(height).ok_or(Code::OUT_OF_MEMORY)?;
-        put(to, CUdeviceptr(state.memory.alloc(device, bytes as u64, Kind::Device)?))?;
+        put(to, CUdeviceptr(state.memory.alloc(device, bytes as u64)?))?;
         put(pitch, row)
     }
 

@@ -8,7 +8,6 @@ use crate::code::{Code, Status};
 use crate::ffi::pointer::{get, handle, put, raw};
 use crate::operations::Work;
 use crate::slots::Call;
-use crate::va::Kind;
 
 /// The attributes of a pool that are kept and told, and change nothing: how memory may be used again (three `int`s), and
 /// the bytes that a synchronisation need not give back (a `cuuint64_t`).
@@ -34,10 +33,7 @@ fn allocate(
         return Err(Code::NOT_SUPPORTED);
     }
     let device = device.unwrap_or(found.device);
-    put(
-        to,
-        CUdeviceptr(state.memory.alloc(device, bytes as u64, Kind::Device)?),
-    )
+    put(to, CUdeviceptr(state.memory.alloc(device, bytes as u64)?))
 }
 
 functions! {
