@@ -77,6 +77,11 @@ impl Engine {
         self.ops.has_ready()
     }
 
+    /// Whether there is nothing to do until something is enqueued or a callback returns.
+    pub(crate) fn rests(&self) -> bool {
+        !self.ops.has_ready() && self.residency.is_empty()
+    }
+
     /// Completes an operation and makes ready what waited for it.
     pub(crate) fn complete(&mut self, id: OpId) {
         self.news |= self.ops.complete(id);

@@ -116,6 +116,11 @@ impl Residency {
         self.stale = true;
     }
 
+    /// Whether there is no grid.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.grids.is_empty()
+    }
+
     /// Throws all grids of a device out; gives their operations.
     pub(crate) fn evict(&mut self, device: u32) -> Vec<OpId> {
         let mut ops = Vec::new();

@@ -19,9 +19,11 @@ const QUANTUM: u64 = 4096;
 /// How long the runner waits for a caller who wants the lock before it takes it again.
 const COURTESY: Duration = Duration::from_micros(200);
 /// Reports of mere polling after which the runner sleeps instead of only yielding.
-const PATIENT_ROUNDS: u32 = 16;
-/// How long it sleeps then. The polled word may be another process's to write.
+const PATIENT_ROUNDS: u32 = 4;
+/// How long it sleeps then, unless there is new work. The polled word may be another process's to write.
 const NAP: Duration = Duration::from_micros(50);
+/// What has been polled for long is seen late by at most this part of that time, and by no more than the other.
+const LATE: (u32, Duration) = (8, Duration::from_millis(1));
 
 /// A machine's state with its lock and its condition variables.
 pub(crate) struct Shared {
@@ -155,7 +157,7 @@ impl Shared {
 
 /// Body of the thread that drives the engine.
 pub(crate) fn run(shared: &Shared) {
-    let mut polls = 0;
+    let (mut polls, mut since) = (0, shared.born);
     let mut state = shared.take();
     while !state.stop {
         if state.phase != Phase::Free {
@@ -168,28 +170,34 @@ pub(crate) fn run(shared: &Shared) {
         }
         let progress = state.step(shared.now(), QUANTUM);
         let completed = shared.kick(&mut state);
-        match progress {
-            Progress::Idle => {
-                polls = 0;
-                state = shared
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
-            Progress::Ran | Progress::Polled => {
-                drop(state);
-                polls = if progress == Progress::Polled {
-                    polls + 1
-                } else {
-                    0
-                };
-                match polls {
-                    0 => shared.give_way(completed),
-                    1..PATIENT_ROUNDS => std::thread::yield_now(),
-                    _ => std::thread::sleep(NAP),
-                }
-                state = shared.take();
-            }
+        // Also behind the last operation: whoever waits for it gets the lock at once.
+        if state.engine.rests() {
+            polls = 0;
+            state = shared
+                .work
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        if progress != Progress::Polled {
+            polls = 0;
+            drop(state);
+            shared.give_way(completed);
+            state = shared.take();
+            continue;
+        }
+        if polls == 0 {
+            since = Instant::now();
+        }
+        polls += 1;
+        if polls < PATIENT_ROUNDS {
+            drop(state);
+            std::thread::yield_now();
+            state = shared.take();
+        } else {
+            let nap = (since.elapsed() / LATE.0).clamp(NAP, LATE.1);
+            let woken = shared.work.wait_timeout(state, nap);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
