@@ -21,7 +21,7 @@ use crate::operations::OpId;
 use crate::runner::Shared;
 
 /// How many machines can live in a process at once.
-pub(crate) const COUNT: usize = 8;
+pub(crate) const COUNT: usize = 12;
 /// How long a new machine waits for a slot.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 

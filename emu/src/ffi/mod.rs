@@ -129,6 +129,10 @@ pub(crate) fn table(slot: usize) -> Result<Api, LoadError> {
         4 => resolve::<4>,
         5 => resolve::<5>,
         6 => resolve::<6>,
+        7 => resolve::<7>,
+        8 => resolve::<8>,
+        9 => resolve::<9>,
+        10 => resolve::<10>,
         _ => resolve::<{ crate::slots::COUNT - 1 }>,
     };
     // SAFETY: `resolve` gives null or a function whose type was checked against the table's type for that name (in

@@ -20,9 +20,9 @@ use crate::ranks::on_drivers;
 /// How long ranks wait for one another where one fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Equal worlds among which the rounds are divided. Most of a round is waiting, for a peer that has failed or for a clock, so they
-/// live at the same time. A round may leave something that keeps its machine's slot for good, and a process has eight: enough for
-/// three tests.
-const WORLDS: usize = 2;
+/// live at the same time. A round may leave something that keeps its machine's slot for good, and a process has twelve: enough
+/// for three tests.
+const WORLDS: usize = 3;
 
 /// Makes a state on every rank of a world, lives through `round` with it undisturbed, and then once for every driver
 /// call and exchange of its steps that the world fails, on every rank and in every way in which it can fail. What is alive after

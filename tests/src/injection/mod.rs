@@ -13,9 +13,8 @@ use slabfence::sys::{Api, CUresult, SYMBOLS};
 
 pub use effect::{EXCHANGE, Effect, When};
 
-/// Ranks of one process whose calls are watched at the same time: those of two worlds of two, of two of three and again of two of
-/// two.
-pub const SEATS: usize = 14;
+/// Ranks of one process whose calls are watched at the same time: those of three worlds of two, of three and again of two.
+pub const SEATS: usize = 21;
 
 /// One call of one rank that fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,6 +282,13 @@ const WATCH: [fn(&mut Api); SEATS] = [
     watch::<11>,
     watch::<12>,
     watch::<13>,
+    watch::<14>,
+    watch::<15>,
+    watch::<16>,
+    watch::<17>,
+    watch::<18>,
+    watch::<19>,
+    watch::<20>,
 ];
 
 /// A table whose calls are those of a seat. One driver at a time has it.
