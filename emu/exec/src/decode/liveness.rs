@@ -3,6 +3,8 @@
 //! A thread's registers are its own lane of the rows, so what counts is when *one* thread needs a value, however the
 //! lanes diverge.
 
+use std::iter;
+
 use slabfence_emu_ptx::{Entry, Instruction, Opcode, Operand};
 
 /// When every register of an entry is needed.
@@ -74,11 +76,11 @@ fn needed_before(entry: &Entry) -> Vec<Set> {
         .iter()
         .map(|instruction| (instruction.read(), instruction.written()))
         .collect();
-    let mut changed = true;
+    let (mut changed, mut now) = (true, vec![0; words]);
     while changed {
         changed = false;
         for (at, instruction) in entry.body.iter().enumerate().rev() {
-            let mut now = vec![0; words];
+            now.fill(0);
             for next in successors(instruction, at) {
                 for (now, next) in now.iter_mut().zip(&needed[next]) {
                     *now |= next;
@@ -94,7 +96,7 @@ fn needed_before(entry: &Entry) -> Vec<Set> {
                 now[id.0 as usize / 64] |= 1 << (id.0 % 64);
             }
             if now != needed[at] {
-                needed[at] = now;
+                needed[at].copy_from_slice(&now);
                 changed = true;
             }
         }
@@ -117,10 +119,11 @@ fn successors(instruction: &Instruction, at: usize) -> impl Iterator<Item = usiz
 }
 
 fn members(set: &Set) -> impl Iterator<Item = usize> + '_ {
-    set.iter().enumerate().flat_map(|(word, &bits)| {
-        (0..64)
-            .filter(move |bit| bits >> bit & 1 != 0)
-            .map(move |bit| 64 * word + bit)
+    let rest = |bits: u64| (bits != 0).then_some(bits);
+    set.iter().enumerate().flat_map(move |(word, &bits)| {
+        // One bit after the other: of hundreds of registers a few are needed at once.
+        let bits = iter::successors(rest(bits), move |bits| rest(bits & (bits - 1)));
+        bits.map(move |bits| 64 * word + bits.trailing_zeros() as usize)
     })
 }
 
