@@ -146,6 +146,19 @@ pub fn compare(seats: &[Seat]) -> Result<(), String> {
     seats.iter().try_for_each(Seat::compare)
 }
 
+/// Resets the ranks' pools to epochs of at least `floor`, when all that was enqueued has ended.
+///
+/// # Panics
+///
+/// When a pool cannot be reset: these are tests.
+pub fn reset_above(seats: &[Seat], floor: u64) {
+    thread::scope(|scope| {
+        for pool in seats.iter().map(|seat| &seat.pool) {
+            scope.spawn(move || pool.reset_above(floor).expect("a reset"));
+        }
+    });
+}
+
 /// Closes the ranks' pools.
 ///
 /// # Panics

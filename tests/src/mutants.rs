@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 
-use crate::held::{Seat, close, compare, seats};
+use crate::held::{Seat, close, compare, reset_above, seats};
 use crate::probe::machine;
 use crate::shape::Shape;
 use slabfence::channel::Contract;
@@ -43,6 +43,7 @@ fn operations(scenario: Scenario, family: Family, rank: usize) -> Vec<usize> {
     let other = 3 - large;
     match scenario {
         Scenario::Single => vec![large],
+        Scenario::EqualLowHalves => vec![large; 2],
         Scenario::Reuse => vec![large; 4],
         Scenario::Grids => vec![large, small, large, small, large],
         Scenario::HighEpochs => vec![large; 6],
@@ -107,19 +108,26 @@ fn explore(policy: Policy, scenario: Scenario, family: Family, texts: &[String])
         transport,
         ..Contract::new(4, 256, 256, 12)
     };
-    let epoch = if scenario == Scenario::HighEpochs {
-        (1 << 31) - 3
-    } else {
-        2
+    let epoch = match scenario {
+        Scenario::HighEpochs => (1 << 31) - 3,
+        _ => 2,
     };
     let seats = seats(&driver, 2, &contract, &SHAPES, 6, epoch);
+    let mut rounds = 0;
+    if scenario == Scenario::EqualLowHalves {
+        rounds = 2;
+        for (round, index) in (0..).zip(operations(scenario, family, 0)) {
+            seats.iter().for_each(|seat| seat.eager(round, index));
+        }
+        reset_above(&seats, epoch + (1 << 32));
+    }
     // Behind set-up, which tries the kernels itself.
     for text in texts {
         machine.replace_entries(text).unwrap();
     }
     let mut held = machine.hold().unwrap();
     for (rank, seat) in seats.iter().enumerate() {
-        for (round, index) in (0..).zip(operations(scenario, family, rank)) {
+        for (round, index) in (rounds..).zip(operations(scenario, family, rank)) {
             seat.eager(round, index);
         }
     }
@@ -178,7 +186,7 @@ pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
             mutation.name
         );
     }
-    assert_eq!(played.len(), 6, "every scenario once");
+    assert_eq!(played.len(), 7, "every scenario once");
     for change in EQUIVALENT {
         let text = |entry| change.plant(entry).expect("a place for the change");
         let texts: Vec<String> = entries.iter().map(text).collect();

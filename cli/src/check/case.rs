@@ -103,7 +103,8 @@ pub fn run(
         match phase.ending {
             Ending::Right => {}
             Ending::Retired => all(seats.iter_mut(), |seat| seat.reuse(scenario))?,
-            Ending::Away | Ending::Mismatch => all(seats.iter_mut(), Seat::reset)?,
+            Ending::Raised(epoch) => all(seats.iter_mut(), |seat| seat.reset_above(epoch))?,
+            Ending::Away | Ending::Mismatch => all(seats.iter_mut(), |seat| seat.reset_above(0))?,
         }
     }
     let closed = all(seats, Seat::close);
@@ -171,7 +172,7 @@ fn explore(
         ..plan.clone()
     };
     let plan = match phase.ending {
-        Ending::Right | Ending::Retired => &plan,
+        Ending::Right | Ending::Retired | Ending::Raised(_) => &plan,
         Ending::Away => &timed,
         Ending::Mismatch => &blind,
     };

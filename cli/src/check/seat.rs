@@ -150,7 +150,7 @@ impl Seat {
         let health = self.pool.health().map_err(|error| error.to_string())?;
         let rank = self.pool.group().me();
         match phase.ending {
-            Ending::Right | Ending::Retired => {
+            Ending::Right | Ending::Retired | Ending::Raised(_) => {
                 let faults = self.pool.faults().map_err(|error| error.to_string())?;
                 if health != Health::Healthy {
                     return Err(format!("{rank} is {health:?}: {faults:?}"));
@@ -179,15 +179,15 @@ impl Seat {
         Ok(faults.first().and_then(|fault| fault.cause))
     }
 
-    /// Brings the pool back to life; inputs begin anew, and outputs that were never written are not looked at. All ranks
-    /// must.
-    pub fn reset(&mut self) -> Result<()> {
+    /// Brings the pool back to life, with epochs of at least `floor`; inputs begin anew, and outputs that were never written
+    /// are not looked at. All ranks must.
+    pub fn reset_above(&mut self, floor: u64) -> Result<()> {
         for lane in &mut self.lanes {
             lane.stream.synchronize()?;
             lane.rounds.forget();
             lane.enqueued = 0;
         }
-        self.pool.reset()
+        self.pool.reset_above(floor)
     }
 
     /// Gives the channels back, and takes others of the same names in their ranges. All ranks must.

@@ -6,6 +6,7 @@ mod check;
 mod check_alone;
 mod check_assumptions;
 mod check_mismatch;
+mod check_scenarios;
 mod decode;
 mod dump;
 mod embed;

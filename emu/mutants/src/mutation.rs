@@ -16,6 +16,9 @@ pub enum Scenario {
     Grids,
     /// Equal operations back to back from epochs below 2^31 to epochs above.
     HighEpochs,
+    /// Two equal operations, with flags and entry lines in their slots of operations whose epochs have the same low 32
+    /// bits.
+    EqualLowHalves,
     /// One operation each, the one of the entry on rank 0 and the other (a reduction for a gather) with the same transport
     /// on all others, in one CTA. Every rank must end with a verdict. The two operations use flags of different phases
     /// in mutant and counterpart, so that neither takes the other's rows for its own before tags are compared.

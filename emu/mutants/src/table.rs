@@ -79,6 +79,8 @@ mutations! {
         Single, ["race"], |_| 2, flag::volatile_polls;
     "flag-at-least": "A data flag passes when it is not below the epoch, both as signed numbers of 32 bits.",
         HighEpochs, ["stale-accept", "race"], |_| 2, flag::at_least;
+    "flag-low-half": "A data flag passes when its low 32 bits are those of the epoch.",
+        EqualLowHalves, ["stale-accept", "race"], |_| 2, flag::low_half;
     "flag-of-one-peer": "Nobody waits for the data flag of rank 0.",
         Single, ["race", "uninitialised"], |_| 1, flag::forget_rank_zero;
     "flag-of-next-cta": "A CTA reads rows that another CTA staged: it waits for the data flag of the next one.",
@@ -113,6 +115,8 @@ mutations! {
         Single, ["race"], |_| 1, entry_line::narrow_stores;
     "entry-poll-weak": "Entry lines are polled with ordinary loads.",
         Single, ["weak-signal", "race"], |_| 3, entry_line::weaken_polls;
+    "entry-low-half": "An entry line passes when the low 32 bits of its epoch, which its second word repeats, are those of the operation's.",
+        EqualLowHalves, ["stale-accept"], |_| 3, entry_line::low_half;
     "entry-behind-data": "Entry lines are polled behind the wait for data.",
         Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
     "poison-unseen": "A wait does not look at the poison lines.",

@@ -1,6 +1,6 @@
 //! Entry lines: whether they are stored, how they are polled, and when.
 
-use super::{entry_polls, entry_stores, slot_choices};
+use super::{comparison, entry_polls, entry_stores, equal_low_halves, slot_choices};
 use crate::draft::{Draft, EditError, Result, only};
 use crate::edits::barrier::{WORKERS_ARRIVED, barrier};
 use crate::field::{Field, Part};
@@ -29,6 +29,23 @@ pub(crate) fn relax_polls(draft: &mut Draft<'_>) -> Result<usize> {
 pub(crate) fn weaken_polls(draft: &mut Draft<'_>) -> Result<usize> {
     let polls = entry_polls(draft);
     draft.replace_all(&polls, ".acquire.sys.", ".")
+}
+
+/// Compares the low half of the epoch in an entry line with that of the operation's; the line's second word repeats it.
+pub(crate) fn low_half(draft: &mut Draft<'_>) -> Result<usize> {
+    let mut compared = Vec::new();
+    for poll in entry_polls(draft) {
+        let words = draft.flow.at(poll).written();
+        compared.extend(
+            words
+                .first()
+                .and_then(|&seen| comparison(draft, poll, seen)),
+        );
+    }
+    compared
+        .iter()
+        .try_for_each(|&at| equal_low_halves(draft, at))?;
+    Ok(compared.len())
 }
 
 /// The control warp of CTA 0 looks at entry lines only when the workers have all their data.

@@ -3,10 +3,13 @@
 use core::mem::offset_of;
 
 use slabfence::layout::{Header, LINE, PeerAddresses, SlotAddresses};
-use slabfence_emu_ptx::{Modifier, Opcode, Operand};
+use slabfence_emu_ptx::{Modifier, Opcode};
 
 use super::barrier::{STAGED, barrier};
-use super::{epoch, flag_fence, flag_polls, flag_stores, slot, target};
+use super::{
+    compare_low_halves, comparison, epoch, equal_low_halves, flag_fence, flag_polls, flag_stores,
+    slot, target,
+};
 use crate::draft::{Draft, EditError, Result, only};
 use crate::entry::Family;
 
@@ -55,42 +58,38 @@ pub(crate) fn volatile_polls(draft: &mut Draft<'_>) -> Result<usize> {
     draft.replace_all(&polls, ".acquire.sys.", ".volatile.")
 }
 
-/// Compares a polled flag with the epoch as a counter of 32 bits with a sign.
-pub(crate) fn at_least(draft: &mut Draft<'_>) -> Result<usize> {
+/// The comparisons of a polled flag with the epoch: of each poll the first.
+fn comparisons(draft: &Draft<'_>) -> Result<Vec<usize>> {
     let mut compared = Vec::new();
     for poll in flag_polls(draft) {
-        let seen = Operand::Register(target(draft, poll)?);
-        let near = draft
-            .flow
-            .find(Opcode::Setp, &[])
-            .into_iter()
-            .filter(|&at| at > poll);
-        let first = near
-            .filter(|&at| draft.flow.at(at).operands[1..].contains(&seen))
-            .min();
-        compared.extend(first);
+        compared.extend(comparison(draft, poll, target(draft, poll)?));
     }
+    Ok(compared)
+}
+
+/// Compares a polled flag with the epoch as a counter of 32 bits with a sign.
+pub(crate) fn at_least(draft: &mut Draft<'_>) -> Result<usize> {
+    let compared = comparisons(draft)?;
     for &at in &compared {
-        let (passes, seen, epoch) = (
-            draft.operand(at, 0)?,
-            draft.operand(at, 1)?,
-            draft.operand(at, 2)?,
-        );
-        let compare = if draft.flow.at(at).has(Modifier::Eq) {
-            "ge"
-        } else {
-            "lt"
-        };
-        let text = format!(
-            "{{
-	.reg .b32 mutant_seen, mutant_epoch;
-	cvt.u32.u64 mutant_seen, {seen};
-	cvt.u32.u64 mutant_epoch, {epoch};
-	setp.{compare}.s32 {passes}, mutant_seen, mutant_epoch;
-	}}"
-        );
-        draft.rewrite(at, text);
+        compare_low_halves(draft, at, order(draft, at), "s32")?;
     }
+    Ok(compared.len())
+}
+
+/// What stands for "not below" in place of equality.
+fn order(draft: &Draft<'_>, at: usize) -> &'static str {
+    match draft.flow.at(at).has(Modifier::Eq) {
+        true => "ge",
+        false => "lt",
+    }
+}
+
+/// Compares the low half of a polled flag with that of the epoch.
+pub(crate) fn low_half(draft: &mut Draft<'_>) -> Result<usize> {
+    let compared = comparisons(draft)?;
+    compared
+        .iter()
+        .try_for_each(|&at| equal_low_halves(draft, at))?;
     Ok(compared.len())
 }
 

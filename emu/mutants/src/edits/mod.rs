@@ -75,6 +75,46 @@ fn target(draft: &Draft<'_>, at: usize) -> Result<RegisterId> {
     }
 }
 
+/// The first comparison of a register behind the load that writes it.
+fn comparison(draft: &Draft<'_>, load: usize, seen: RegisterId) -> Option<usize> {
+    let seen = Operand::Register(seen);
+    let all = draft.flow.find(Opcode::Setp, &[]).into_iter();
+    all.filter(|&at| at > load && draft.flow.at(at).operands[1..].contains(&seen))
+        .min()
+}
+
+/// The names of what a comparison writes and of the two that it compares.
+fn compared_registers(draft: &Draft<'_>, at: usize) -> Result<(String, String, String)> {
+    let name = |index| draft.operand(at, index).map(str::to_owned);
+    Ok((name(0)?, name(1)?, name(2)?))
+}
+
+/// Compares the low halves of two registers of 64 bits for equality, where all bits were compared.
+fn equal_low_halves(draft: &mut Draft<'_>, at: usize) -> Result<()> {
+    let compare = match draft.flow.at(at).has(Modifier::Eq) {
+        true => "eq",
+        false => "ne",
+    };
+    compare_low_halves(draft, at, compare, "b32")
+}
+
+/// Compares the low halves of two registers of 64 bits.
+fn compare_low_halves(draft: &mut Draft<'_>, at: usize, compare: &str, ty: &str) -> Result<()> {
+    let (passes, one, other) = compared_registers(draft, at)?;
+    draft.rewrite(
+        at,
+        format!(
+            "{{
+	.reg .b32 mutant_one, mutant_other;
+	cvt.u32.u64 mutant_one, {one};
+	cvt.u32.u64 mutant_other, {other};
+	setp.{compare}.{ty} {passes}, mutant_one, mutant_other;
+	}}"
+        ),
+    );
+    Ok(())
+}
+
 /// The addition to the ticket.
 fn arrival(draft: &Draft<'_>) -> Result<usize> {
     let ticket = core::mem::offset_of!(LocalBlock, ticket);

@@ -10,7 +10,9 @@ use super::{
     memory::Memory,
 };
 use core::mem::offset_of;
-use slabfence::layout::{InboxLayout, LocalBlock, SignalLayout, started_word};
+use slabfence::layout::{
+    EntryLine, InboxLayout, LINE, LocalBlock, SignalLayout, Slot, started_word,
+};
 use slabfence_emu_check::Options;
 use slabfence_emu_exec::{Kernel, Launch};
 use std::sync::Arc;
@@ -90,6 +92,22 @@ impl Collective {
         memory.put(local + offset_of!(LocalBlock, epoch) as u64, epoch);
         let started = local + offset_of!(LocalBlock, started) as u64;
         memory.put(started, started_word(0, epoch));
+    }
+
+    /// The signals at a rank that operations of this epoch have left there.
+    pub fn leave(&self, memory: &Memory, rank: u32, epoch: u64) {
+        let (signal, slot) = (self.signal(), Slot::BOTH[epoch as usize % 2]);
+        let own = Self::base(rank) + Self::SIGNAL;
+        for source in (0..self.world as usize).filter(|&source| source != rank as usize) {
+            let line = own + (signal.entry(slot) + signal.source(source)) as u64;
+            memory.put(line + offset_of!(EntryLine, epoch) as u64, epoch);
+            let check = (self.tag << 32) | (epoch & 0xffff_ffff);
+            memory.put(line + offset_of!(EntryLine, check) as u64, check);
+            for cta in 0..FLAG_GRID as usize {
+                let line = signal.flags(slot) + (cta * self.world as usize + source) * LINE;
+                memory.put(own + line as u64, epoch);
+            }
+        }
     }
 
     const LOCAL: u64 = 0;
