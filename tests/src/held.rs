@@ -10,6 +10,7 @@ use slabfence::health::Health;
 use slabfence::layout::{LocalBlock, Transport};
 
 use crate::graphs::{capture, local_block};
+use crate::probe::Probe;
 use crate::ranks::on_ranks;
 use crate::rounds::Rounds;
 use crate::shape::Shape;
@@ -128,6 +129,22 @@ impl Seat {
     pub fn retired(&self) -> Range<u64> {
         let at = local_block(&self.graph) + offset_of!(LocalBlock, retired) as u64;
         at..at + 8
+    }
+
+    /// Lets the channel's counters say that so many warps of earlier operations still run. Nothing of it may be running.
+    ///
+    /// # Panics
+    ///
+    /// When the device refuses: these are tests.
+    pub fn say_that_warps_run(&self, warps: u64) {
+        if warps == 0 {
+            return;
+        }
+        let probe = Probe::new(self.stream.device()).expect("the probe's kernels");
+        let at = self.retired().start;
+        let retired = probe.peek(at).expect("a counter");
+        let fewer = probe.poke(at, retired.wrapping_sub(warps));
+        fewer.expect("a store to a counter");
     }
 
     /// What is wrong with the outputs that were collected so far, or with the channel's health.

@@ -104,7 +104,9 @@ pub fn run(
             Ending::Right => {}
             Ending::Retired => all(seats.iter_mut(), |seat| seat.reuse(scenario))?,
             Ending::Raised(epoch) => all(seats.iter_mut(), |seat| seat.reset_above(epoch))?,
-            Ending::Away | Ending::Mismatch => all(seats.iter_mut(), |seat| seat.reset_above(0))?,
+            Ending::Away | Ending::Tripped | Ending::Mismatch => {
+                all(seats.iter_mut(), |seat| seat.reset_above(0))?
+            }
         }
     }
     let closed = all(seats, Seat::close);
@@ -172,7 +174,7 @@ fn explore(
         ..plan.clone()
     };
     let plan = match phase.ending {
-        Ending::Right | Ending::Retired | Ending::Raised(_) => &plan,
+        Ending::Right | Ending::Retired | Ending::Raised(_) | Ending::Tripped => &plan,
         Ending::Away => &timed,
         Ending::Mismatch => &blind,
     };

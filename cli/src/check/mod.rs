@@ -1,5 +1,6 @@
 //! `slabfence check`: kernels under seeded schedules, with the detector of the emulated machine.
 
+mod aside;
 mod case;
 mod finding;
 mod foreign;

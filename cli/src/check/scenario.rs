@@ -29,6 +29,11 @@ pub enum Act {
         /// The channel.
         channel: usize,
     },
+    /// Lets the counters of a channel say that a warp of an earlier operation still runs: the next one fails before it enters.
+    Trip {
+        /// The channel.
+        channel: usize,
+    },
     /// A kernel that takes long and touches nothing.
     Sleep {
         /// On the stream of this channel.
@@ -56,6 +61,8 @@ pub enum Ending {
     Raised(u64),
     /// A rank stays away: time passes, and the others must end with a verdict. Then the pool is reset.
     Away,
+    /// A rank's operation fails before it enters: all must end with a verdict, and before any time-out. Then the pool is reset.
+    Tripped,
     /// Ranks are in different operations: all must end with a verdict, and before any time-out. Then the pool is reset.
     Mismatch,
 }
@@ -85,7 +92,7 @@ impl Scenario {
     pub fn rounds(&self, channel: usize) -> u32 {
         let uses = |act: &&Act| match **act {
             Act::Eager { channel: of, .. } | Act::Replay { channel: of } => of == channel,
-            Act::Sleep { .. } => false,
+            Act::Trip { .. } | Act::Sleep { .. } => false,
         };
         let ranks = self.phases.first().map_or(0, |phase| phase.acts.len());
         let of = |rank: usize| {
@@ -205,7 +212,7 @@ fn opposite(rank: u32) -> Vec<Act> {
     [eager, replays].concat()
 }
 
-/// The last rank stays away, then all come.
+/// The last rank stays away; then all come, and only poison ends the waits for rank 0; then all is well.
 fn poison(world: u32) -> Vec<Phase> {
     let absent = |rank| match rank + 1 == world {
         true => Vec::new(),
@@ -214,6 +221,11 @@ fn poison(world: u32) -> Vec<Phase> {
     };
     let mut phases = each(world, absent);
     phases[0].ending = Ending::Away;
+    let trip = |rank| (rank == 0).then_some(Act::Trip { channel: 0 });
+    phases.extend(each(world, |rank| {
+        trip(rank).into_iter().chain([eager(0)]).collect()
+    }));
+    phases[1].ending = Ending::Tripped;
     phases.extend(all(world, &[eager(0), REPLAY]));
     phases
 }

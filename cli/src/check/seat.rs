@@ -4,51 +4,20 @@ use std::mem::offset_of;
 use std::sync::Arc;
 
 use slabfence::channel::{Channel, Contract, Pool};
-use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Kernel, Module, Stream};
+use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Stream};
 use slabfence::group::{Bootstrap, Group, Rank, ThreadBootstrap};
 use slabfence::health::Health;
-use slabfence::layout::{Cause, DeviceStruct, Field, Header, LocalBlock, started_warps};
+use slabfence::layout::{Cause, Header, LocalBlock, started_warps};
 use slabfence::{Error, Result};
 use slabfence_emu::held::Looked;
 use slabfence_tests::ranks::Member;
 use slabfence_tests::rounds::Rounds;
 
+use super::aside::Aside;
 use super::kernels::Way;
 use super::scenario::{Act, BATCH, Ending, FRESH, Phase, ROWS, Scenario};
 
 const NAMES: [&str; 2] = ["first", "second"];
-
-/// Counts to its argument and touches no memory.
-const SLEEP: &str = "
-.version 7.0
-.target sm_80
-.address_size 64
-
-.visible .entry sleep(.param .align 8 .b8 block[8])
-{
-    .reg .b64 %left;
-    .reg .pred %p;
-    ld.param.u64 %left, [block];
-AGAIN:
-    sub.s64 %left, %left, 1;
-    setp.ne.s64 %p, %left, 0;
-    @%p bra AGAIN;
-    ret;
-}
-";
-
-/// The parameter block of that kernel.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct Turns {
-    turns: u64,
-}
-
-impl DeviceStruct for Turns {
-    const NAME: &'static str = "Turns";
-    const FIELDS: &'static [Field] = &[];
-    const DOC: &'static [&'static str] = &[];
-}
 
 /// A channel with its stream, buffers and graph.
 #[derive(Debug)]
@@ -66,7 +35,7 @@ struct Lane {
 #[derive(Debug)]
 pub struct Seat {
     member: Member,
-    sleep: Kernel,
+    aside: Aside,
     lanes: Vec<Lane>,
     pool: Pool,
 }
@@ -109,12 +78,10 @@ impl Seat {
                 true => pool.reset_above(scenario.floor).map(|()| lanes),
                 false => Ok(lanes),
             });
-        let sleep = Module::from_ptx(&member.device, "sleep", SLEEP)
-            .and_then(|module| module.kernel("sleep"));
-        match (lanes, sleep) {
-            (Ok(lanes), Ok(sleep)) => Ok(Self {
+        match (lanes, Aside::new(&member.device)) {
+            (Ok(lanes), Ok(aside)) => Ok(Self {
                 member,
-                sleep,
+                aside,
                 lanes,
                 pool,
             }),
@@ -131,22 +98,21 @@ impl Seat {
         acts.iter().try_for_each(|&act| match act {
             Act::Eager { channel, shape } => self.lanes[channel].eager(shape),
             Act::Replay { channel } => self.lanes[channel].replay(),
-            Act::Sleep { channel } => {
-                let turns = Turns { turns: 3000 };
-                // SAFETY: the block is the kernel's, and the kernel touches no memory.
-                unsafe {
-                    self.sleep
-                        .launch(&self.lanes[channel].stream, 1, 32, &turns)
-                }
+            Act::Sleep { channel } => self.aside.sleep(&self.lanes[channel].stream),
+            Act::Trip { channel } => {
+                let lane = &self.lanes[channel];
+                let retired = local_block(&lane.graph)? + offset_of!(LocalBlock, retired) as u64;
+                self.aside.trip(&lane.stream, retired)
             }
         })
     }
 
     /// What is wrong after a phase.
     pub fn check(&self, phase: &Phase, acts: &[Act], looked: &Looked<'_>) -> Result<(), String> {
-        self.lanes
-            .iter()
-            .try_for_each(|lane| lane.at_rest(looked))?;
+        for (number, lane) in self.lanes.iter().enumerate() {
+            let trips = |act: &&Act| matches!(act, Act::Trip { channel } if *channel == number);
+            lane.at_rest(looked, acts.iter().filter(trips).count() as u64)?;
+        }
         let health = self.pool.health().map_err(|error| error.to_string())?;
         let rank = self.pool.group().me();
         match phase.ending {
@@ -162,6 +128,15 @@ impl Seat {
                 Err(format!("{rank} is {health:?}, though a rank stayed away"))
             }
             Ending::Away => self.lanes.iter().try_for_each(|lane| lane.poisoned(looked)),
+            Ending::Tripped => match (health, self.cause()?) {
+                (Health::Failed, Some(Cause::Overlap)) if rank == Rank(0) => Ok(()),
+                (Health::Failed, Some(Cause::PeerFailed | Cause::Skipped)) if rank != Rank(0) => {
+                    Ok(())
+                }
+                (_, cause) => Err(format!(
+                    "{rank} is {health:?} ({cause:?}), though rank 0 had failed before it entered"
+                )),
+            },
             Ending::Mismatch => match (health, self.cause()?) {
                 (Health::Failed, Some(Cause::TagMismatch | Cause::PeerFailed | Cause::Skipped)) => {
                     Ok(())
@@ -255,8 +230,9 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether every warp that started has ended: the guard against overlapping operations reads these counters.
-    fn at_rest(&self, looked: &Looked<'_>) -> Result<(), String> {
+    /// Whether every warp that started has ended, but for those that counters were made to name: the guard against
+    /// overlapping operations reads these.
+    fn at_rest(&self, looked: &Looked<'_>, tripped: u64) -> Result<(), String> {
         let local = local_block(&self.graph).map_err(|error| error.to_string())?;
         let word = |offset: usize| {
             let mut bytes = [0; 8];
@@ -265,6 +241,7 @@ impl Lane {
         };
         let started = word(offset_of!(LocalBlock, started)).map(started_warps);
         let retired = word(offset_of!(LocalBlock, retired));
+        let retired = retired.map(|retired| retired.wrapping_add(tripped));
         match started.is_some() && started == retired {
             true => Ok(()),
             false => Err(format!(

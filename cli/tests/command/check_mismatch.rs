@@ -18,30 +18,25 @@ fn both(text: impl Fn(&Entry) -> String) -> String {
     format!("{first}\n{}", &second[body..])
 }
 
-/// Both bugs hang only where the operations use different signals, as packets will: planted with them, and in what must be clean,
+/// The bug hangs only where the operations use different signals, as packets will: planted with it, and in what must be clean,
 /// are reductions with flags of their own.
 #[test]
-fn bugs_that_show_only_when_ranks_are_in_different_operations_are_found() {
-    for name in ["entry-behind-data", "poison-unseen"] {
-        let bug = mutation(name).expect("a known bug");
-        let right = both(|entry| {
-            let right = bug.counterpart(entry).expect("a place");
-            right.expect("a counterpart").text
-        });
-        let (run, _) = with_ptx("check-counterpart", &right, &["--seeds", "3"]);
-        assert_eq!(run.code, Some(0), "{name}: {}\n{}", run.out, run.err);
-        let wrong = both(|entry| bug.plant(entry).expect("a place"));
-        let (run, _) = with_ptx("check-mismatch", &wrong, &["--json"]);
-        assert_eq!(run.code, Some(1), "{name}: {}\n{}", run.out, run.err);
-        let report = object(&run);
-        let found = report["checks"][0]["findings"].as_array().expect("a list");
-        let alone = |one: &Value| {
-            let expected: (Value, Value) = ("deadlock".into(), "mismatched-ranks".into());
-            (&one["rule"], &one["scenario"]) == (&expected.0, &expected.1)
-        };
-        assert!(
-            !found.is_empty() && found.iter().all(alone),
-            "{name}: {found:?}"
-        );
-    }
+fn entry_lines_that_are_polled_behind_the_wait_for_data_are_found_where_ranks_differ() {
+    let bug = mutation("entry-behind-data").expect("a known bug");
+    let right = both(|entry| {
+        let right = bug.counterpart(entry).expect("a place");
+        right.expect("a counterpart").text
+    });
+    let (run, _) = with_ptx("check-counterpart", &right, &["--seeds", "3"]);
+    assert_eq!(run.code, Some(0), "{}\n{}", run.out, run.err);
+    let wrong = both(|entry| bug.plant(entry).expect("a place"));
+    let (run, _) = with_ptx("check-mismatch", &wrong, &["--json"]);
+    assert_eq!(run.code, Some(1), "{}\n{}", run.out, run.err);
+    let report = object(&run);
+    let found = report["checks"][0]["findings"].as_array().expect("a list");
+    let alone = |one: &Value| {
+        let expected: (Value, Value) = ("deadlock".into(), "mismatched-ranks".into());
+        (&one["rule"], &one["scenario"]) == (&expected.0, &expected.1)
+    };
+    assert!(!found.is_empty() && found.iter().all(alone), "{found:?}");
 }

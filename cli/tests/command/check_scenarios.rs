@@ -38,3 +38,15 @@ fn signals_of_2_to_the_32_operations_ago_are_not_taken_for_new_ones() {
         only(bug, "epoch-2^32", "stale-accept");
     }
 }
+
+#[test]
+fn poison_that_one_of_the_waits_does_not_look_at_is_found() {
+    // The other wait of the same CTA sees it.
+    only("poison-unseen-for-entries", "poison-and-reset", "deadlock");
+    // Of other ranks' operations the data never comes either.
+    let found = found("poison-unseen-for-data");
+    assert!(
+        found.iter().all(|(rule, _)| rule == "deadlock"),
+        "{found:?}"
+    );
+}

@@ -230,10 +230,20 @@ impl Flow {
 
     /// Whether control can come back to a position.
     pub(crate) fn in_loop(&self, at: usize) -> bool {
+        self.leads(at, at)
+    }
+
+    /// Whether control can go from each of two positions to the other.
+    pub(crate) fn in_one_loop(&self, one: usize, other: usize) -> bool {
+        self.leads(one, other) && self.leads(other, one)
+    }
+
+    /// Whether control can go from a position to another.
+    fn leads(&self, from: usize, to: usize) -> bool {
         let mut seen = BTreeSet::new();
-        let mut open = self.before[at].clone();
+        let mut open = self.before[to].clone();
         while let Some(position) = open.pop() {
-            if position == at {
+            if position == from {
                 return true;
             }
             if seen.insert(position) {

@@ -1,6 +1,6 @@
 //! All mutations.
 
-use crate::edits::{barrier, counters, data, entry_line, flag, slot};
+use crate::edits::{barrier, counters, data, entry_line, flag, poison, slot};
 use crate::entry::{Entry, Family};
 use crate::mutation::{Mutation, Scenario};
 
@@ -119,8 +119,10 @@ mutations! {
         EqualLowHalves, ["stale-accept"], |_| 3, entry_line::low_half;
     "entry-behind-data": "Entry lines are polled behind the wait for data.",
         Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
-    "poison-unseen": "A wait does not look at the poison lines.",
-        Mismatch, ["deadlock"], |_| 2, flag::ignore_poison, on flag::part_reductions;
+    "poison-unseen-for-data": "The wait for data does not look at the poison lines.",
+        Tripped, ["deadlock"], |_| 1, poison::unseen_for_data;
+    "poison-unseen-for-entries": "The wait for entry lines does not look at the poison lines.",
+        Tripped, ["deadlock"], |_| 1, poison::unseen_for_entries;
     "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
         Skipped, ["counters"], |_| 1, counters::skipped_stays, on flag::part_reductions;
 }

@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use slabfence::layout::{Header, LINE, PeerAddresses, SlotAddresses};
-use slabfence_emu_ptx::{Modifier, Opcode};
+use slabfence_emu_ptx::Modifier;
 
 use super::barrier::{STAGED, barrier};
 use super::{
@@ -241,18 +241,4 @@ pub(crate) fn early(draft: &mut Draft<'_>) -> Result<usize> {
         ),
     );
     Ok(1)
-}
-
-/// The looks at the poison lines in polling loops see nothing.
-pub(crate) fn ignore_poison(draft: &mut Draft<'_>) -> Result<usize> {
-    let poison = |field| field == crate::Field::Poison;
-    let mut looks = draft
-        .flow
-        .find_at(Opcode::Ld, &[Modifier::Relaxed, Modifier::Sys], poison);
-    looks.retain(|&at| draft.flow.in_loop(at));
-    for &at in &looks {
-        let seen = draft.name(target(draft, at)?).to_owned();
-        draft.rewrite(at, format!("mov.b64 {seen}, 0;"));
-    }
-    Ok(looks.len())
 }

@@ -5,6 +5,7 @@ pub(crate) mod counters;
 pub(crate) mod data;
 pub(crate) mod entry_line;
 pub(crate) mod flag;
+pub(crate) mod poison;
 pub(crate) mod slot;
 
 use slabfence_emu_ptx::{Modifier, Opcode, Operand, RegisterId};

@@ -94,6 +94,12 @@ impl Collective {
         memory.put(started, started_word(0, epoch));
     }
 
+    /// Lets the counters of a rank whose first operation is of this epoch say that so many warps of earlier ones run.
+    pub fn say_that_warps_run(memory: &Memory, rank: u32, warps: u64, epoch: u64) {
+        let started = Self::base(rank) + Self::LOCAL + offset_of!(LocalBlock, started) as u64;
+        memory.put(started, started_word(warps, epoch));
+    }
+
     /// The signals at a rank that operations of this epoch have left there.
     pub fn leave(&self, memory: &Memory, rank: u32, epoch: u64) {
         let (signal, slot) = (self.signal(), Slot::BOTH[epoch as usize % 2]);

@@ -1,0 +1,41 @@
+//! Poison lines: who looks at them.
+
+use slabfence_emu_ptx::{Modifier, Opcode};
+
+use super::{entry_polls, flag_polls, target};
+use crate::draft::{Draft, Result};
+use crate::field::Field;
+
+/// All looks at the own poison lines.
+fn looks(draft: &Draft<'_>) -> Vec<usize> {
+    let own = |field| field == Field::Poison;
+    draft
+        .flow
+        .find_at(Opcode::Ld, &[Modifier::Relaxed, Modifier::Sys], own)
+}
+
+/// The looks in the loops that these polls are in.
+fn looks_beside(draft: &Draft<'_>, polls: &[usize]) -> Vec<usize> {
+    let mut found = looks(draft);
+    found.retain(|&at| polls.iter().any(|&poll| draft.flow.in_one_loop(at, poll)));
+    found
+}
+
+/// These looks see nothing.
+fn blind(draft: &mut Draft<'_>, looks: &[usize]) -> Result<usize> {
+    for &at in looks {
+        let seen = draft.name(target(draft, at)?).to_owned();
+        draft.rewrite(at, format!("mov.b64 {seen}, 0;"));
+    }
+    Ok(looks.len())
+}
+
+pub(crate) fn unseen_for_data(draft: &mut Draft<'_>) -> Result<usize> {
+    let looks = looks_beside(draft, &flag_polls(draft));
+    blind(draft, &looks)
+}
+
+pub(crate) fn unseen_for_entries(draft: &mut Draft<'_>) -> Result<usize> {
+    let looks = looks_beside(draft, &entry_polls(draft));
+    blind(draft, &looks)
+}
