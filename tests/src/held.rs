@@ -7,9 +7,10 @@ use std::thread;
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::{Driver, Graph, GraphExec, Stream};
 use slabfence::health::Health;
-use slabfence::layout::{LocalBlock, Transport};
+use slabfence::layout::{Cause, Header, HealthHeader, LocalBlock, Transport};
+use slabfence_emu::held::Looked;
 
-use crate::graphs::{capture, local_block};
+use crate::graphs::{capture, local_block, parameter};
 use crate::probe::Probe;
 use crate::ranks::on_ranks;
 use crate::rounds::Rounds;
@@ -129,6 +130,14 @@ impl Seat {
     pub fn retired(&self) -> Range<u64> {
         let at = local_block(&self.graph) + offset_of!(LocalBlock, retired) as u64;
         at..at + 8
+    }
+
+    /// The cause that a kernel of the rank reported last.
+    pub fn last_cause(&self, looked: &Looked<'_>) -> Option<Cause> {
+        let at = parameter(&self.graph, offset_of!(Header, health_header));
+        let mut code = [0; 4];
+        let read = looked.read(at + offset_of!(HealthHeader, fault) as u64, &mut code);
+        Cause::from_code(u32::from_le_bytes(code)).filter(|_| read)
     }
 
     /// Lets the channel's counters say that so many warps of earlier operations still run. Nothing of it may be running.

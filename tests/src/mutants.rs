@@ -8,7 +8,7 @@ use crate::probe::machine;
 use crate::shape::Shape;
 use slabfence::channel::Contract;
 use slabfence::health::Health;
-use slabfence::layout::{DType, LocalBlock, Transport, started_warps};
+use slabfence::layout::{Cause, DType, LocalBlock, Transport, started_warps};
 use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Run};
 use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Scenario, shipped};
 
@@ -32,7 +32,12 @@ fn entries(pushes: bool) -> Vec<Entry> {
 }
 
 fn differ(scenario: Scenario) -> bool {
-    matches!(scenario, Scenario::Mismatch | Scenario::Skipped)
+    scenario == Scenario::Mismatch
+}
+
+/// Whether rank 0 fails before it enters.
+fn trips(scenario: Scenario) -> bool {
+    matches!(scenario, Scenario::Tripped | Scenario::Skipped)
 }
 
 /// What rank `rank` enqueues: indices of shapes.
@@ -43,23 +48,22 @@ fn operations(scenario: Scenario, family: Family, rank: usize) -> Vec<usize> {
     let other = 3 - large;
     match scenario {
         Scenario::Single | Scenario::Tripped => vec![large],
-        Scenario::EqualLowHalves => vec![large; 2],
+        Scenario::EqualLowHalves | Scenario::Skipped => vec![large; 2],
         Scenario::Reuse => vec![large; 4],
         Scenario::Grids => vec![large, small, large, small, large],
         Scenario::HighEpochs => vec![large; 6],
         Scenario::Mismatch => vec![if rank == 0 { large } else { other }],
-        Scenario::Skipped => vec![if rank == 0 { large } else { other }; 2],
     }
 }
 
 /// Whether every rank must end with a verdict.
 fn fails(scenario: Scenario) -> bool {
-    differ(scenario) || scenario == Scenario::Tripped
+    differ(scenario) || trips(scenario)
 }
 
 /// How many warps of earlier operations run, as the counters of a rank say.
 fn warps_that_run(scenario: Scenario, rank: usize) -> u64 {
-    u64::from(scenario == Scenario::Tripped && rank == 0)
+    u64::from(trips(scenario) && rank == 0)
 }
 
 fn check(scenario: Scenario, seats: &[Seat], looked: &Looked<'_>) -> Result<(), String> {
@@ -82,10 +86,12 @@ fn check(scenario: Scenario, seats: &[Seat], looked: &Looked<'_>) -> Result<(), 
     if !fails(scenario) {
         return compare(seats);
     }
-    let failed = seats
-        .iter()
-        .all(|seat| matches!(seat.pool.health(), Ok(Health::Failed)));
-    if failed {
+    let right = seats.iter().all(|seat| {
+        let failed = matches!(seat.pool.health(), Ok(Health::Failed));
+        let last = seat.last_cause(looked);
+        failed && (scenario != Scenario::Skipped || last == Some(Cause::Skipped))
+    });
+    if right {
         Ok(())
     } else {
         Err("verdict".to_owned())

@@ -7,7 +7,7 @@ use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::{CaptureMode, Device, Driver, Graph, GraphExec, Stream};
 use slabfence::group::{Bootstrap, Group, Rank, ThreadBootstrap};
 use slabfence::health::Health;
-use slabfence::layout::{Cause, Header, LocalBlock, started_warps};
+use slabfence::layout::{Cause, Header, HealthHeader, LocalBlock, started_warps};
 use slabfence::{Error, Result};
 use slabfence_emu::held::Looked;
 use slabfence_tests::ranks::Member;
@@ -127,7 +127,10 @@ impl Seat {
             Ending::Away if health != Health::Failed => {
                 Err(format!("{rank} is {health:?}, though a rank stayed away"))
             }
-            Ending::Away => self.lanes.iter().try_for_each(|lane| lane.poisoned(looked)),
+            Ending::Away => self
+                .lanes
+                .iter()
+                .try_for_each(|lane| lane.poisoned(looked).and_then(|()| lane.skipped(looked))),
             Ending::Tripped => match (health, self.cause()?) {
                 (Health::Failed, Some(Cause::Overlap)) if rank == Rank(0) => Ok(()),
                 (Health::Failed, Some(Cause::PeerFailed | Cause::Skipped)) if rank != Rank(0) => {
@@ -253,6 +256,21 @@ impl Lane {
         }
     }
 
+    /// Whether the last operation was skipped: nobody who finds poison when it begins enters, or waits.
+    fn skipped(&self, looked: &Looked<'_>) -> Result<(), String> {
+        let header = address(&self.graph, offset_of!(Header, health_header));
+        let header = header.map_err(|error| error.to_string())?;
+        let mut code = [0; 4];
+        let read = looked.read(header + offset_of!(HealthHeader, fault) as u64, &mut code);
+        match Cause::from_code(u32::from_le_bytes(code)) {
+            Some(Cause::Skipped) if read => Ok(()),
+            cause => Err(format!(
+                "the last operation of channel '{}' reports {cause:?}, though an earlier one had failed",
+                self.channel.name()
+            )),
+        }
+    }
+
     /// Whether the outputs of operations that failed say so in every byte.
     fn poisoned(&self, looked: &Looked<'_>) -> Result<(), String> {
         for exchange in &self.rounds.exchanges {
@@ -271,6 +289,11 @@ impl Lane {
 
 /// The local block of the channel that a graph's operations use.
 fn local_block(graph: &Graph) -> Result<u64> {
+    address(graph, offset_of!(Header, local))
+}
+
+/// An address in the parameter block that a graph's operations begin with.
+fn address(graph: &Graph, at: usize) -> Result<u64> {
     let missing = || Error::Refused {
         operation: "check",
         why: "a captured collective has no parameters".to_owned(),
@@ -279,7 +302,6 @@ fn local_block(graph: &Graph) -> Result<u64> {
     let mut kernels = nodes.iter().filter_map(|node| node.kernel());
     let block = kernels.find_map(|kernel| kernel.params.as_ref()?.first().cloned());
     let block = block.ok_or_else(missing)?;
-    let at = offset_of!(Header, local);
     let word = block.bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
     Ok(u64::from_le_bytes(word.ok_or_else(missing)?))
 }

@@ -50,3 +50,9 @@ fn poison_that_one_of_the_waits_does_not_look_at_is_found() {
         "{found:?}"
     );
 }
+
+#[test]
+fn poison_that_a_kernel_does_not_look_at_when_it_begins_is_found() {
+    // It enters, and finds the poison when it waits.
+    only("poison-unseen-at-start", "poison-and-reset", "wrong-result");
+}

@@ -27,7 +27,8 @@ pub enum Scenario {
     /// there, as if an earlier operation still ran: only poison ends the waits of the others. Every rank must end with a
     /// verdict.
     Tripped,
-    /// As [`Mismatch`](Self::Mismatch), then one equal operation on each, which is skipped.
+    /// As [`Tripped`](Self::Tripped), then one equal operation on each, which is skipped: the last cause that each rank
+    /// reports must say so.
     Skipped,
 }
 
@@ -44,7 +45,7 @@ pub struct Mutation {
     /// What ranks must do for it to show.
     pub scenario: Scenario,
     /// Findings of which one at least is expected: names of the checker's rules, or `verdict` (an operation reports
-    /// what it should not, or nothing when it should), `counters` (at rest `retired` is not `started`).
+    /// what it should not, or nothing when it should), `counters` (at rest `retired` is not what it must be beside `started`).
     pub rules: &'static [&'static str],
     /// How many places of an entry change.
     pub(crate) places: fn(&Entry) -> usize,

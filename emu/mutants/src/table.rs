@@ -119,12 +119,14 @@ mutations! {
         EqualLowHalves, ["stale-accept"], |_| 3, entry_line::low_half;
     "entry-behind-data": "Entry lines are polled behind the wait for data.",
         Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
+    "poison-unseen-at-start": "A kernel that begins does not look at the poison lines.",
+        Skipped, ["verdict"], |_| 1, poison::unseen_at_start;
     "poison-unseen-for-data": "The wait for data does not look at the poison lines.",
         Tripped, ["deadlock"], |_| 1, poison::unseen_for_data;
     "poison-unseen-for-entries": "The wait for entry lines does not look at the poison lines.",
         Tripped, ["deadlock"], |_| 1, poison::unseen_for_entries;
     "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
-        Skipped, ["counters"], |_| 1, counters::skipped_stays, on flag::part_reductions;
+        Skipped, ["counters"], |_| 1, counters::skipped_stays;
 }
 
 mutations! {

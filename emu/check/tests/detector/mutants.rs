@@ -7,7 +7,7 @@ use crate::support::machine::{End, Schedule, Stream, run};
 use crate::support::memory::Memory;
 use crate::support::shipped::Collective;
 use crate::support::{checker, memory};
-use slabfence::layout::{LocalBlock, started_warps};
+use slabfence::layout::{Cause, LocalBlock, started_warps};
 use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Scenario, mutation, shipped};
 
 /// Seeds within which every bug must be found.
@@ -137,7 +137,7 @@ impl Play {
 
     /// How many warps of earlier operations run, as the counters of a rank say.
     fn warps_that_run(&self, rank: u32) -> u64 {
-        u64::from(self.scenario == Scenario::Tripped && rank == 0)
+        u64::from(trips(self.scenario) && rank == 0)
     }
 
     /// What is wrong with the counters and verdicts that the kernels left.
@@ -154,6 +154,10 @@ impl Play {
             if fails(self.scenario) != (word(offset_of!(LocalBlock, status)) != 0) {
                 found.insert("verdict");
             }
+            let reported = memory.get(Collective::last_cause(rank)) as u32;
+            if self.scenario == Scenario::Skipped && reported != Cause::Skipped as u32 {
+                found.insert("verdict");
+            }
         }
         found
     }
@@ -161,12 +165,17 @@ impl Play {
 
 /// Whether the ranks are in different operations.
 fn differ(scenario: Scenario) -> bool {
-    matches!(scenario, Scenario::Mismatch | Scenario::Skipped)
+    scenario == Scenario::Mismatch
+}
+
+/// Whether rank 0 fails before it enters.
+fn trips(scenario: Scenario) -> bool {
+    matches!(scenario, Scenario::Tripped | Scenario::Skipped)
 }
 
 /// Whether every rank must end with a verdict.
 fn fails(scenario: Scenario) -> bool {
-    differ(scenario) || scenario == Scenario::Tripped
+    differ(scenario) || trips(scenario)
 }
 
 /// Every bug of every entry of a family is found.

@@ -3,7 +3,7 @@
 use slabfence_emu_ptx::{Modifier, Opcode};
 
 use super::{entry_polls, flag_polls, target};
-use crate::draft::{Draft, Result};
+use crate::draft::{Draft, EditError, Result};
 use crate::field::Field;
 
 /// All looks at the own poison lines.
@@ -12,6 +12,12 @@ fn looks(draft: &Draft<'_>) -> Vec<usize> {
     draft
         .flow
         .find_at(Opcode::Ld, &[Modifier::Relaxed, Modifier::Sys], own)
+}
+
+/// The look of every warp when the kernel begins: the first.
+fn first_look(draft: &Draft<'_>) -> Result<usize> {
+    let first = looks(draft).into_iter().min();
+    first.ok_or_else(|| EditError::new("no look at poison"))
 }
 
 /// The looks in the loops that these polls are in.
@@ -28,6 +34,11 @@ fn blind(draft: &mut Draft<'_>, looks: &[usize]) -> Result<usize> {
         draft.rewrite(at, format!("mov.b64 {seen}, 0;"));
     }
     Ok(looks.len())
+}
+
+pub(crate) fn unseen_at_start(draft: &mut Draft<'_>) -> Result<usize> {
+    let first = first_look(draft)?;
+    blind(draft, &[first])
 }
 
 pub(crate) fn unseen_for_data(draft: &mut Draft<'_>) -> Result<usize> {

@@ -11,7 +11,7 @@ use super::{
 };
 use core::mem::offset_of;
 use slabfence::layout::{
-    EntryLine, InboxLayout, LINE, LocalBlock, SignalLayout, Slot, started_word,
+    EntryLine, HealthHeader, InboxLayout, LINE, LocalBlock, SignalLayout, Slot, started_word,
 };
 use slabfence_emu_check::Options;
 use slabfence_emu_exec::{Kernel, Launch};
@@ -98,6 +98,11 @@ impl Collective {
     pub fn say_that_warps_run(memory: &Memory, rank: u32, warps: u64, epoch: u64) {
         let started = Self::base(rank) + Self::LOCAL + offset_of!(LocalBlock, started) as u64;
         memory.put(started, started_word(warps, epoch));
+    }
+
+    /// Where a rank's kernels leave the cause that they report, in its low half: the last one stays.
+    pub fn last_cause(rank: u32) -> u64 {
+        Self::base(rank) + Self::HEALTH + offset_of!(HealthHeader, fault) as u64
     }
 
     /// The signals at a rank that operations of this epoch have left there.
