@@ -56,3 +56,15 @@ fn poison_that_a_kernel_does_not_look_at_when_it_begins_is_found() {
     // It enters, and finds the poison when it waits.
     only("poison-unseen-at-start", "poison-and-reset", "wrong-result");
 }
+
+#[test]
+fn poison_that_is_stored_or_looked_at_with_the_scope_of_one_gpu_is_found() {
+    for bug in [
+        "poison-start-gpu",
+        "poison-poll-gpu-for-data",
+        "poison-poll-gpu-for-entries",
+        "poison-store-gpu",
+    ] {
+        only(bug, "poison-and-reset", "race");
+    }
+}

@@ -125,6 +125,14 @@ mutations! {
         Tripped, ["deadlock"], |_| 1, poison::unseen_for_data;
     "poison-unseen-for-entries": "The wait for entry lines does not look at the poison lines.",
         Tripped, ["deadlock"], |_| 1, poison::unseen_for_entries;
+    "poison-start-gpu": "A kernel that begins looks at the poison lines with the scope of one GPU.",
+        Tripped, ["race"], |_| 1, poison::narrow_at_start;
+    "poison-poll-gpu-for-data": "The wait for data looks at the poison lines with the scope of one GPU.",
+        Tripped, ["race"], |_| 1, poison::narrow_for_data;
+    "poison-poll-gpu-for-entries": "The wait for entry lines looks at the poison lines with the scope of one GPU.",
+        Tripped, ["race"], |_| 1, poison::narrow_for_entries;
+    "poison-store-gpu": "Poison lines are stored at peers with the scope of one GPU.",
+        Tripped, ["race"], |_| 2, poison::narrow_stores;
     "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
         Skipped, ["counters"], |_| 1, counters::skipped_stays;
 }

@@ -1,4 +1,4 @@
-//! Poison lines: who looks at them.
+//! Poison lines: who looks at them, and the scope of their accesses.
 
 use slabfence_emu_ptx::{Modifier, Opcode};
 
@@ -49,4 +49,28 @@ pub(crate) fn unseen_for_data(draft: &mut Draft<'_>) -> Result<usize> {
 pub(crate) fn unseen_for_entries(draft: &mut Draft<'_>) -> Result<usize> {
     let looks = looks_beside(draft, &entry_polls(draft));
     blind(draft, &looks)
+}
+
+pub(crate) fn narrow_at_start(draft: &mut Draft<'_>) -> Result<usize> {
+    let first = first_look(draft)?;
+    draft.replace_all(&[first], ".sys.", ".gpu.")
+}
+
+pub(crate) fn narrow_for_data(draft: &mut Draft<'_>) -> Result<usize> {
+    let looks = looks_beside(draft, &flag_polls(draft));
+    draft.replace_all(&looks, ".sys.", ".gpu.")
+}
+
+pub(crate) fn narrow_for_entries(draft: &mut Draft<'_>) -> Result<usize> {
+    let looks = looks_beside(draft, &entry_polls(draft));
+    draft.replace_all(&looks, ".sys.", ".gpu.")
+}
+
+/// The stores at peers. The own line is for this rank alone.
+pub(crate) fn narrow_stores(draft: &mut Draft<'_>) -> Result<usize> {
+    let peer = |field| field == Field::PeerPoison;
+    let stores = draft
+        .flow
+        .find_at(Opcode::St, &[Modifier::Relaxed, Modifier::Sys], peer);
+    draft.replace_all(&stores, ".sys.", ".gpu.")
 }
