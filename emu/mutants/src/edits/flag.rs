@@ -7,8 +7,8 @@ use slabfence_emu_ptx::Modifier;
 
 use super::barrier::{STAGED, barrier};
 use super::{
-    compare_low_halves, comparison, epoch, equal_low_halves, flag_fence, flag_polls, flag_stores,
-    slot, target,
+    compare_low_halves, compared_registers, comparison, epoch, equal_low_halves, flag_fence,
+    flag_polls, flag_stores, slot, target,
 };
 use crate::draft::{Draft, EditError, Result, only};
 use crate::entry::Family;
@@ -72,6 +72,17 @@ pub(crate) fn at_least(draft: &mut Draft<'_>) -> Result<usize> {
     let compared = comparisons(draft)?;
     for &at in &compared {
         compare_low_halves(draft, at, order(draft, at), "s32")?;
+    }
+    Ok(compared.len())
+}
+
+/// Compares all bits of a polled flag with the epoch, as numbers without a sign.
+pub(crate) fn whole_at_least(draft: &mut Draft<'_>) -> Result<usize> {
+    let compared = comparisons(draft)?;
+    for &at in &compared {
+        let (passes, seen, epoch) = compared_registers(draft, at)?;
+        let order = order(draft, at);
+        draft.rewrite(at, format!("setp.{order}.u64 {passes}, {seen}, {epoch};"));
     }
     Ok(compared.len())
 }
