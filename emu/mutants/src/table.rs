@@ -97,8 +97,10 @@ mutations! {
         Reuse, ["wrong-slot", "unordered-overwrite", "deadlock"], |_| 11, slot::freeze_signals;
     "slot-of-each-cta": "A CTA takes its slot from a counter of its own.",
         Grids, ["wrong-slot", "race"], parities, slot::count_each_cta;
-    "row-past-range": "A row is stored past the range in which rows are staged.",
+    "row-past-range": "A row is stored far past the range in which rows are staged.",
         Single, ["out-of-bounds", "wrong-region"], stagings, data::row_behind;
+    "row-in-next-range": "A row is stored in the range next to the one in which rows are staged.",
+        Single, ["wrong-region", "wrong-slot", "out-of-bounds"], stagings, data::row_in_next_range;
     "next-range": "Rows are staged in the range next to the right one.",
         Single, ["wrong-region", "wrong-slot", "out-of-bounds"], stagings, data::next_range;
     "data-cached": "Peers' rows are read with `.nc` loads.",
