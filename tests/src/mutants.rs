@@ -10,23 +10,32 @@ use slabfence::channel::Contract;
 use slabfence::health::Health;
 use slabfence::layout::{Cause, DType, LocalBlock, Transport, started_warps};
 use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Run};
-use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Scenario, shipped};
+use slabfence_emu_mutants::{
+    EQUIVALENT, Entry, Family, MUTATIONS, Mutation, Scenario, mutation, shipped,
+};
 
 /// Seeds within which every bug must be found.
 const SEEDS: u64 = 20;
+/// Heads of a rank.
+const HEADS: u32 = 2;
 /// Gather and reduce-scatter of two CTAs or more, then of one.
 const SHAPES: [Shape; 4] = [
-    Shape::gather(DType::Bf16, 12, 2, 256),
-    Shape::gather(DType::Bf16, 2, 2, 256),
-    Shape::reduce(DType::Bf16, 12, 2, 256),
-    Shape::reduce(DType::Bf16, 2, 2, 256),
+    Shape::gather(DType::Bf16, 12, HEADS, 256),
+    Shape::gather(DType::Bf16, 2, HEADS, 256),
+    Shape::reduce(DType::Bf16, 12, HEADS, 256),
+    Shape::reduce(DType::Bf16, 2, HEADS, 256),
 ];
 
-/// The entries that two ranks run.
-fn entries(pushes: bool) -> Vec<Entry> {
+/// The entries that so many ranks run.
+fn entries(pushes: bool, world: u32) -> Vec<Entry> {
+    let reduces = match world {
+        ..=2 => "_bf16_w2",
+        3..=4 => "_bf16_w4",
+        _ => "_bf16_w16",
+    };
     let used = |entry: &Entry| {
         let gathers = matches!(entry.family, Family::GatherPush | Family::GatherPull);
-        entry.family.pushes() == pushes && (gathers || entry.name.ends_with("_bf16_w2"))
+        entry.family.pushes() == pushes && (gathers || entry.name.ends_with(reduces))
     };
     shipped().unwrap().into_iter().filter(used).collect()
 }
@@ -114,23 +123,36 @@ fn names(run: &Run) -> BTreeSet<String> {
     found
 }
 
+/// Who runs what.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    policy: Policy,
+    family: Family,
+    world: u32,
+}
+
 /// The first run of kernels with something to find.
-fn explore(policy: Policy, scenario: Scenario, family: Family, texts: &[String]) -> Option<Run> {
+fn explore(case: Case, scenario: Scenario, texts: &[String]) -> Option<Run> {
+    let Case {
+        policy,
+        family,
+        world,
+    } = case;
     let transport = if family.pushes() {
         Transport::Push
     } else {
         Transport::Pull
     };
-    let (machine, driver) = machine(2);
+    let (machine, driver) = machine(world);
     let contract = Contract {
         transport,
-        ..Contract::new(4, 256, 256, 12)
+        ..Contract::new(HEADS * world, 256, 256, 12)
     };
     let epoch = match scenario {
         Scenario::HighEpochs => (1 << 31) - 3,
         _ => 2,
     };
-    let seats = seats(&driver, 2, &contract, &SHAPES, 6, epoch);
+    let seats = seats(&driver, world, &contract, &SHAPES, 6, epoch);
     let mut rounds = 0;
     if scenario == Scenario::EqualLowHalves {
         rounds = 2;
@@ -178,13 +200,18 @@ fn explore(policy: Policy, scenario: Scenario, family: Family, texts: &[String])
     bad
 }
 
-/// Plants every bug in what a family runs, and runs the same without, by a policy.
+/// Plants every bug in what two ranks run of a family, and runs the same without, by a policy.
 ///
 /// # Panics
 ///
 /// When a bug is not found, or something is found without: these are tests.
 pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
-    let entries = entries(family.pushes());
+    let case = Case {
+        policy,
+        family,
+        world: 2,
+    };
+    let entries = entries(family.pushes(), case.world);
     let mut played = BTreeSet::new();
     for mutation in MUTATIONS {
         let right = |entry: &Entry| {
@@ -193,19 +220,10 @@ pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
         };
         let right: Vec<String> = entries.iter().map(right).collect();
         if played.insert((mutation.scenario, right.clone())) {
-            let bad = explore(policy, mutation.scenario, family, &right);
+            let bad = explore(case, mutation.scenario, &right);
             assert!(bad.is_none(), "{:?}: {bad:?}", mutation.scenario);
         }
-        let wrong = |entry| mutation.plant(entry).expect("a place for the bug");
-        let wrong: Vec<String> = entries.iter().map(wrong).collect();
-        let bad = explore(policy, mutation.scenario, family, &wrong);
-        let found = bad.as_ref().map(names).unwrap_or_default();
-        let expected = mutation.rules.iter().any(|&rule| found.contains(rule));
-        assert!(
-            expected,
-            "`{}` of {family:?} is not found in {SEEDS} seeds by {policy:?}, only {found:?}",
-            mutation.name
-        );
+        is_found(case, mutation, &entries);
     }
     assert_eq!(played.len(), 8, "every scenario once");
     for change in EQUIVALENT {
@@ -213,8 +231,38 @@ pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
         let texts: Vec<String> = entries.iter().map(text).collect();
         let scenarios = [Scenario::Reuse, Scenario::Grids, change.scenario];
         for scenario in BTreeSet::from(scenarios) {
-            let bad = explore(policy, scenario, family, &texts);
+            let bad = explore(case, scenario, &texts);
             assert!(bad.is_none(), "`{}`: {bad:?}", change.name);
         }
     }
+}
+
+/// Plants some bugs in what more ranks run of a family. `slabfence check` runs as many ranks without.
+///
+/// # Panics
+///
+/// When a bug is not found, or there is none of such a name: these are tests.
+pub fn these_bugs_are_found(names: &[&str], family: Family, world: u32) {
+    let case = Case {
+        policy: Policy::Random,
+        family,
+        world,
+    };
+    let entries = entries(family.pushes(), world);
+    for name in names {
+        is_found(case, mutation(name).expect("a known bug"), &entries);
+    }
+}
+
+fn is_found(case: Case, mutation: &Mutation, entries: &[Entry]) {
+    let wrong = |entry| mutation.plant(entry).expect("a place for the bug");
+    let wrong: Vec<String> = entries.iter().map(wrong).collect();
+    let bad = explore(case, mutation.scenario, &wrong);
+    let found = bad.as_ref().map(names).unwrap_or_default();
+    let expected = mutation.rules.iter().any(|&rule| found.contains(rule));
+    assert!(
+        expected,
+        "`{}` is not found in {SEEDS} seeds of {case:?}, only {found:?}",
+        mutation.name
+    );
 }
