@@ -76,17 +76,21 @@ fn three_operations_of_one_block_are_right_under_all_schedules() {
 /// A grid of two blocks, one of one, and one of two again.
 const GRIDS: [Shape; 3] = [TWO[0], ONE[0], TWO[0]];
 
+// Besides, two blocks take the ticket in either order on each rank; where the peer's entry is seen early, not every order
+// differs.
+
+#[test]
+fn three_operations_of_two_blocks_are_right_under_all_schedules() {
+    let shapes = [TWO[0], TWO[1], TWO[0]];
+    let found = all_schedules(Transport::Push, &shapes, 2, &[]);
+    assert_eq!((found.bad, found.runs, found.complete), (None, 768, true));
+}
+
 #[test]
 fn three_operations_of_two_blocks_one_and_two_are_right_under_all_schedules() {
-    // Besides, two blocks take the ticket in either order on each rank; where the peer's entry is seen early, not every order
-    // differs.
-    for (transport, shapes) in [
-        (Transport::Push, [TWO[0], ONE[1], TWO[1]]),
-        (Transport::Pull, [TWO[1], ONE[0], TWO[0]]),
-    ] {
-        let found = all_schedules(transport, &shapes, 2, &[]);
-        assert_eq!((found.bad, found.runs, found.complete), (None, 288, true));
-    }
+    let shapes = [TWO[1], ONE[0], TWO[0]];
+    let found = all_schedules(Transport::Pull, &shapes, 2, &[]);
+    assert_eq!((found.bad, found.runs, found.complete), (None, 288, true));
 }
 
 /// Plants a bug in all that two ranks run by a transport; the rules by which the first run shows it.
