@@ -40,15 +40,6 @@ fn entries(pushes: bool, world: u32) -> Vec<Entry> {
     shipped().unwrap().into_iter().filter(used).collect()
 }
 
-fn differ(scenario: Scenario) -> bool {
-    scenario == Scenario::Mismatch
-}
-
-/// Whether rank 0 fails before it enters.
-fn trips(scenario: Scenario) -> bool {
-    matches!(scenario, Scenario::Tripped | Scenario::Skipped)
-}
-
 /// What rank `rank` enqueues: indices of shapes.
 fn operations(scenario: Scenario, family: Family, rank: usize) -> Vec<usize> {
     let reduces = matches!(family, Family::ReducePush | Family::ReducePull);
@@ -56,23 +47,23 @@ fn operations(scenario: Scenario, family: Family, rank: usize) -> Vec<usize> {
     let small = large + 1;
     let other = 3 - large;
     match scenario {
-        Scenario::Single | Scenario::Tripped => vec![large],
-        Scenario::EqualLowHalves | Scenario::Skipped => vec![large; 2],
+        Scenario::Single => vec![large],
+        Scenario::EqualLowHalves | Scenario::Tripped => vec![large; 2],
         Scenario::Reuse => vec![large; 4],
         Scenario::Grids => vec![large, small, large, small, large],
-        Scenario::HighEpochs => vec![large; 6],
+        Scenario::HighEpochs => vec![large; 4],
         Scenario::Mismatch => vec![if rank == 0 { large } else { other }],
     }
 }
 
 /// Whether every rank must end with a verdict.
 fn fails(scenario: Scenario) -> bool {
-    differ(scenario) || trips(scenario)
+    matches!(scenario, Scenario::Mismatch | Scenario::Tripped)
 }
 
 /// How many warps of earlier operations run, as the counters of a rank say.
 fn warps_that_run(scenario: Scenario, rank: usize) -> u64 {
-    u64::from(trips(scenario) && rank == 0)
+    u64::from(scenario == Scenario::Tripped && rank == 0)
 }
 
 fn check(scenario: Scenario, seats: &[Seat], looked: &Looked<'_>) -> Result<(), String> {
@@ -98,7 +89,7 @@ fn check(scenario: Scenario, seats: &[Seat], looked: &Looked<'_>) -> Result<(), 
     let right = seats.iter().all(|seat| {
         let failed = matches!(seat.pool.health(), Ok(Health::Failed));
         let last = seat.last_cause(looked);
-        failed && (scenario != Scenario::Skipped || last == Some(Cause::Skipped))
+        failed && (scenario != Scenario::Tripped || last == Some(Cause::Skipped))
     });
     if right {
         Ok(())
@@ -149,7 +140,7 @@ fn explore(case: Case, scenario: Scenario, texts: &[String]) -> Option<Run> {
         ..Contract::new(HEADS * world, 256, 256, 12)
     };
     let epoch = match scenario {
-        Scenario::HighEpochs => (1 << 31) - 3,
+        Scenario::HighEpochs => (1 << 31) - 2,
         _ => 2,
     };
     let seats = seats(&driver, world, &contract, &SHAPES, 6, epoch);
@@ -225,12 +216,11 @@ pub fn every_bug_is_found_and_nothing_else(policy: Policy, family: Family) {
         }
         is_found(case, mutation, &entries);
     }
-    assert_eq!(played.len(), 8, "every scenario once");
+    assert_eq!(played.len(), 7, "every scenario once");
     for change in EQUIVALENT {
         let text = |entry| change.plant(entry).expect("a place for the change");
         let texts: Vec<String> = entries.iter().map(text).collect();
-        let scenarios = [Scenario::Reuse, Scenario::Grids, change.scenario];
-        for scenario in BTreeSet::from(scenarios) {
+        for scenario in [Scenario::Reuse, change.scenario] {
             let bad = explore(case, scenario, &texts);
             assert!(bad.is_none(), "`{}`: {bad:?}", change.name);
         }

@@ -23,13 +23,10 @@ pub enum Scenario {
     /// on all others, in one CTA. Every rank must end with a verdict. The two operations use flags of different phases
     /// in mutant and counterpart, so that neither takes the other's rows for its own before tags are compared.
     Mismatch,
-    /// One operation, the same everywhere. That of rank 0 fails before it enters, since `retired` is one short of `started`
-    /// there, as if an earlier operation still ran: only poison ends the waits of the others. Every rank must end with a
-    /// verdict.
+    /// Two equal operations. The first of rank 0 fails before it enters, since `retired` is one short of `started` there, as
+    /// if an earlier operation still ran: only poison ends the waits of the others. The second is skipped everywhere. Every
+    /// rank must end with a verdict, and the last cause that it reports must be that.
     Tripped,
-    /// As [`Tripped`](Self::Tripped), then one equal operation on each, which is skipped: the last cause that each rank
-    /// reports must say so.
-    Skipped,
 }
 
 /// Makes the changes; gives the number of places.

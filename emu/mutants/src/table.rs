@@ -122,7 +122,7 @@ mutations! {
     "entry-behind-data": "Entry lines are polled behind the wait for data.",
         Mismatch, ["deadlock"], |_| 2, entry_line::behind_data, on flag::part_reductions;
     "poison-unseen-at-start": "A kernel that begins does not look at the poison lines.",
-        Skipped, ["verdict"], |_| 1, poison::unseen_at_start;
+        Tripped, ["verdict"], |_| 1, poison::unseen_at_start;
     "poison-unseen-for-data": "The wait for data does not look at the poison lines.",
         Tripped, ["deadlock"], |_| 1, poison::unseen_for_data;
     "poison-unseen-for-entries": "The wait for entry lines does not look at the poison lines.",
@@ -136,7 +136,7 @@ mutations! {
     "poison-store-gpu": "Poison lines are stored at peers with the scope of one GPU.",
         Tripped, ["race"], |_| 2, poison::narrow_stores;
     "skipped-not-retired": "An operation that was skipped does not count in `retired`.",
-        Skipped, ["counters"], |_| 1, counters::skipped_stays;
+        Tripped, ["counters"], |_| 1, counters::skipped_stays;
 }
 
 mutations! {

@@ -1,7 +1,7 @@
 //! Every shipped kernel with each of the known bugs, and without.
 
 use core::mem::offset_of;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::machine::{End, Schedule, Stream, run};
 use crate::support::memory::Memory;
@@ -55,14 +55,14 @@ impl Play {
         let world = world(entry);
         let mut all = collective(&plant(entry), world);
         all.grids = match scenario {
-            Scenario::Single | Scenario::Mismatch | Scenario::Tripped => vec![2],
-            Scenario::Skipped | Scenario::EqualLowHalves => vec![2; 2],
+            Scenario::Single | Scenario::Mismatch => vec![2],
+            Scenario::EqualLowHalves | Scenario::Tripped => vec![2; 2],
             Scenario::Reuse => vec![2; 4],
             Scenario::Grids => vec![2, 1, 2, 1, 2],
-            Scenario::HighEpochs => vec![2; 6],
+            Scenario::HighEpochs => vec![2; 4],
         };
         let epoch = match scenario {
-            Scenario::HighEpochs => (1 << 31) - 3,
+            Scenario::HighEpochs => (1 << 31) - 2,
             Scenario::EqualLowHalves => EARLIER + (1 << 32),
             _ => EARLIER,
         };
@@ -137,7 +137,7 @@ impl Play {
 
     /// How many warps of earlier operations run, as the counters of a rank say.
     fn warps_that_run(&self, rank: u32) -> u64 {
-        u64::from(trips(self.scenario) && rank == 0)
+        u64::from(self.scenario == Scenario::Tripped && rank == 0)
     }
 
     /// What is wrong with the counters and verdicts that the kernels left.
@@ -155,7 +155,7 @@ impl Play {
                 found.insert("verdict");
             }
             let reported = memory.get(Collective::last_cause(rank)) as u32;
-            if self.scenario == Scenario::Skipped && reported != Cause::Skipped as u32 {
+            if self.scenario == Scenario::Tripped && reported != Cause::Skipped as u32 {
                 found.insert("verdict");
             }
         }
@@ -168,14 +168,9 @@ fn differ(scenario: Scenario) -> bool {
     scenario == Scenario::Mismatch
 }
 
-/// Whether rank 0 fails before it enters.
-fn trips(scenario: Scenario) -> bool {
-    matches!(scenario, Scenario::Tripped | Scenario::Skipped)
-}
-
 /// Whether every rank must end with a verdict.
 fn fails(scenario: Scenario) -> bool {
-    differ(scenario) || trips(scenario)
+    matches!(scenario, Scenario::Mismatch | Scenario::Tripped)
 }
 
 /// Every bug of every entry of a family is found.
@@ -224,7 +219,7 @@ fn clean_entry(entry: &Entry) {
         }
         clean_play(&Play::new(mutation.scenario, entry, right), entry.name);
     }
-    assert_eq!(played.len(), 8, "{}: every scenario once", entry.name);
+    assert_eq!(played.len(), 7, "{}: every scenario once", entry.name);
 }
 
 fn clean_play(play: &Play, name: &str) {
@@ -239,9 +234,16 @@ fn clean_play(play: &Play, name: &str) {
 }
 
 #[test]
-fn what_looks_like_a_bug_and_is_none_is_clean_in_every_entry() {
+fn what_looks_like_a_bug_and_is_none_is_clean_in_every_form_of_the_kernels() {
+    // Of element types one: no signal depends on them.
+    let forms: BTreeMap<_, _> = shipped()
+        .unwrap()
+        .into_iter()
+        .map(|entry| ((entry.family, world(&entry)), entry))
+        .collect();
+    assert_eq!(forms.len(), 8);
     for mutation in EQUIVALENT {
-        for entry in shipped().unwrap() {
+        for entry in forms.values().cloned() {
             let play = Play::new(mutation.scenario, &entry, |entry| Entry {
                 text: mutation.plant(entry).unwrap(),
                 ..entry.clone()
