@@ -19,6 +19,7 @@ mod run;
 mod scenario_files;
 mod scenario_memory;
 mod scenario_page;
+mod scenario_scopes;
 mod scenario_size;
 mod scenario_steps;
 mod scenario_tags;

@@ -123,13 +123,11 @@ impl Scene<'_> {
         let boundary = self.options.kernel_boundary;
         let mut heads = self.warp.publishes(lane, address, releases, boundary);
         if modifies {
-            let device = |head: &Head| self.registry.occupants[head.occupant as usize].device;
-            let same_device = |a: &Head, b: &Head| device(a) == device(b);
             let before = match linked {
                 true => std::mem::take(&mut word.heads),
                 false => Vec::new(),
             };
-            chain(&mut heads, before, releases.is_some(), same_device);
+            chain(&mut heads, before, releases.is_some(), self.registry);
         }
         if releases.is_some() {
             let on = Synchronised::Released {

@@ -344,11 +344,10 @@ impl Warp {
                 }
             }
             let own = self.head(lane, scope);
-            let device = |head: &Head| registry.occupants[head.occupant as usize].device;
             strict.retain(|old| {
                 let known = own.lane == old.lane && own.time >= old.time
                     || own.knows.covers(old.lane, old.time);
-                !(known && old.scope <= scope && device(old) == device(&own))
+                !(known && old.scope <= scope && own.same_block(old, registry))
             });
             strict.push(own);
         }

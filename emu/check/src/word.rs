@@ -6,7 +6,7 @@ use slabfence_emu_exec::Scope;
 
 use crate::{
     clock::{Clock, Lane},
-    registry::Stamp,
+    registry::{Registry, Stamp},
     sweep::Marks,
 };
 
@@ -36,6 +36,12 @@ impl Head {
     /// Whether both are the beginning of one kernel, whoever's.
     fn begins_with(&self, other: &Head) -> bool {
         self.beginning && other.beginning && Arc::ptr_eq(&self.knows, &other.knows)
+    }
+
+    /// Whether both are of threads of one block.
+    pub(crate) fn same_block(&self, other: &Head, registry: &Registry) -> bool {
+        let [one, two] = [self, other].map(|head| &registry.occupants[head.occupant as usize]);
+        one.block == two.block
     }
 
     /// Whether it is the beginning of the kernel that began with this.
@@ -109,19 +115,19 @@ pub(crate) fn publish(heads: &mut Vec<Head>, head: &Head) {
 }
 
 /// Adds what a link of a chain published, each thing once, to the next one's heads. What `own`, the first of them where the
-/// link releases, already knows and tells to no fewer is left out.
+/// link releases, already knows and tells to no fewer is left out: of one block, since an acquire of `.cta` is none of others.
 pub(crate) fn chain(
     heads: &mut Vec<Head>,
     mut before: Vec<Head>,
     releases: bool,
-    same_device: impl Fn(&Head, &Head) -> bool,
+    registry: &Registry,
 ) {
     before.retain(|head| {
         let known = releases
             && heads.first().is_some_and(|own| {
                 own.knows.covers(head.lane, head.time)
                     && own.scope >= head.scope
-                    && same_device(own, head)
+                    && own.same_block(head, registry)
             });
         !known && !heads.iter().any(|old| head.within(old))
     });

@@ -51,6 +51,7 @@ fn without_chains_an_update_of_a_flag_hides_its_release() {
     let expected = [
         "shapes/chain-atom.litmus",
         "shapes/chain-red.litmus",
+        "shapes/chain-acquired-by-cta.litmus",
         "shapes/observed-chain.litmus",
     ];
     assert_eq!(changed(rules), expected);
@@ -68,10 +69,12 @@ fn without_fences_relaxed_flags_never_synchronise() {
         "shapes/mp-release-fence-acquire.litmus",
         "shapes/mp-fence-halves.litmus",
         "shapes/mp-volatile-membar.litmus",
+        "shapes/chain-acquired-by-cta.litmus",
         "shapes/atom-fence.litmus",
         "shapes/sb-sc.litmus",
         "shapes/sb-sc-strong.litmus",
         "shapes/iriw-sc.litmus",
+        "shapes/sc-acquired-by-cta.litmus",
         "protocol/push-poll-relaxed-fence.litmus",
         "protocol/push-fence.litmus",
     ];
@@ -88,6 +91,7 @@ fn without_the_order_of_sc_fences_stores_are_buffered() {
         "shapes/sb-sc.litmus",
         "shapes/sb-sc-strong.litmus",
         "shapes/iriw-sc.litmus",
+        "shapes/sc-acquired-by-cta.litmus",
     ];
     assert_eq!(changed(rules), expected);
 }
