@@ -84,4 +84,6 @@ fn stop_in(stream: &Stream) -> Outcome {
 unsafe extern "C" fn stop(_: *mut c_void) {
     // Or else the others are not warned, and say so.
     let _ = kill_process(getpid(), Signal::STOP);
+    // Another thread may be the one that takes the signal, and this one run on until it has.
+    thread::sleep(Duration::from_millis(500));
 }
