@@ -193,8 +193,9 @@ impl Seat<'_> {
         true
     }
 
-    /// Ends a step whose call gave `result`. A driver call that failed has the same result on all ranks. After an exchange
-    /// that failed, ranks may still wait for one another in it: they do no more afterwards. Whether all succeeded.
+    /// Ends a step whose call gave `result`. A driver call that failed has the same result on all ranks. An exchange that
+    /// failed has failed for all of them, each in words of its own, unless it was their last: who loses only that fails
+    /// alone. Ranks may still wait for one another in it: they do no more afterwards. Whether all succeeded.
     ///
     /// # Panics
     ///
@@ -219,6 +220,15 @@ impl Seat<'_> {
                 _ => words.is_empty() == own.is_empty(),
             });
         assert!(exchange || alike, "{said:?}");
+        if let (true, Some(Point { step, nth, .. })) = (own.is_empty() && !alike, point) {
+            // Behind the verdict on a close's unmapping ranks free what is theirs, and need nobody for it.
+            let alone = if step == "close" { 2 } else { 1 };
+            let exchanges = self.ledger.count_of(step, EXCHANGE);
+            assert!(
+                exchanges <= nth + alone,
+                "{point:?} was not the last: {said:?}"
+            );
+        }
         said.iter().all(String::is_empty)
     }
 

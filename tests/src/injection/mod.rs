@@ -139,6 +139,12 @@ impl Ledger {
         calls.map(|(_, count)| count).sum()
     }
 
+    /// How many calls of an entry there were in the steps of a name.
+    pub fn count_of(&self, step: &'static str, entry: &'static str) -> u32 {
+        let state = self.state();
+        state.calls.get(&(step, entry)).copied().unwrap_or(0)
+    }
+
     /// How many calls have failed.
     pub fn hits(&self) -> usize {
         self.state().hits
