@@ -151,6 +151,16 @@ fn a_rank_that_is_killed_in_an_operation_fails_it_or_the_next_by_name() {
 }
 
 #[test]
+fn a_rank_that_is_killed_while_the_others_wait_for_it_by_push_fails_their_operation_by_name() {
+    in_run("die-awaited");
+}
+
+#[test]
+fn a_rank_that_is_killed_while_the_others_wait_for_it_by_pull_fails_their_operation_by_name() {
+    in_run("die-awaited-pull");
+}
+
+#[test]
 fn a_rank_that_is_killed_after_it_has_closed_is_missed_by_nobody() {
     for victim in [2, 0] {
         for out in bereaved("die-after", victim, true) {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use slabfence::Error;
@@ -103,7 +104,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     let stream = Stream::new(&member.device)?;
     round(&member, &contract, &channel, &stream, 0)?;
     match part.name.as_str() {
-        "die-mid-run" | "die-in-operation" => {
+        "die-mid-run" | "die-in-operation" | "die-awaited" | "die-awaited-pull" => {
             return bereaved(part, &member, &contract, &pool, &channel, &stream);
         }
         "fork" => forked::try_everything(&member, &contract, &pool, &channel)?,
@@ -134,14 +135,19 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
 
 pub fn contract(part: &Part, world: u32) -> Contract {
     let mut contract = Contract::new(2 * world, 64, 64, 8);
-    if part.name == "pull" {
+    if ["pull", "die-awaited-pull"].contains(&part.name.as_str()) {
         contract.transport = Transport::Pull;
     }
     // Far longer than ranks that go on together can be apart.
     contract.fail = match part.name.as_str() {
-        "die-mid-run" | "die-in-operation" => Duration::from_secs(5),
+        "die-mid-run" | "die-in-operation" | "die-awaited" | "die-awaited-pull" => {
+            Duration::from_secs(5)
+        }
         _ => PATIENCE,
     };
+    if part.name.starts_with("die-awaited") {
+        contract.warn = Duration::from_millis(100);
+    }
     contract
 }
 
@@ -178,7 +184,7 @@ pub fn round(
     }
 }
 
-/// What the others meet after the victim has been killed between two operations, or in one.
+/// What the others meet after the victim has been killed between two operations, in one, or while they wait for it in one.
 fn bereaved(
     part: &Part,
     member: &Member,
@@ -195,8 +201,22 @@ fn bereaved(
         }
         stand::until_killed();
     }
+    let awaited = part.name.starts_with("die-awaited");
+    if awaited {
+        gather.enqueue(channel, stream)?;
+        // The kernel waits for the victim when it has warned of it.
+        let begin = Instant::now();
+        while pool.warnings()?.is_empty() {
+            if begin.elapsed() > PATIENCE {
+                return Err("no warning".into());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
     stand::until_told()?;
-    gather.enqueue(channel, stream)?;
+    if !awaited {
+        gather.enqueue(channel, stream)?;
+    }
     stream.synchronize()?;
     if channel.fault()?.is_none() {
         // The victim may have done its part before it died; then the others have what they need.
