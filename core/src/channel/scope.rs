@@ -82,7 +82,8 @@ pub struct CaptureScope {
 impl Pool {
     /// Enters a capture scope, before the capture begins. Until it is left, operations on `stream` go to the channel
     /// `name`, whichever channel of the pool they are called on, also while the stream does not capture yet (warm-ups);
-    /// operations of this pool on other streams of this thread are refused.
+    /// operations of this pool on other streams of this thread are refused. Graphs of one channel that may be replayed in
+    /// different orders on two ranks need labels, see [`capture_labelled`](Self::capture_labelled).
     ///
     /// # Errors
     ///
