@@ -274,6 +274,14 @@ fn a_wait_whose_warps_meet_between_its_looks_ends_by_its_clock() {
 }
 
 #[test]
+fn waits_of_many_warps_that_a_clock_bounds_end_too() {
+    let bounded = "mov.u64 %t0, %globaltimer; L: ld.relaxed.sys.global.u32 %v, [%x]; setp.ne.u32 %q, %v, 0; @%q bra D; \
+                   mov.u64 %t1, %globaltimer; sub.u64 %t1, %t1, %t0; setp.lt.u64 %p, %t1, 100000000000; @%p bra L; D:";
+    let clean = (Some(0), Vec::new());
+    assert_eq!(alone("waits-crowd", 300, true, bounded), clean);
+}
+
+#[test]
 fn many_blocks_that_count_at_one_word_take_no_longer_each() {
     let start = std::time::Instant::now();
     let count = "red.relaxed.gpu.global.add.u32 [%x], 1; mov.u32 %n, 0; fence.acq_rel.gpu; \

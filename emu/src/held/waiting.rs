@@ -24,6 +24,8 @@ const FIRST_MARK: u32 = 64;
 const LOOKS: u32 = 1 << 18;
 const LOOKS_OF_ALL: u32 = 1 << 19;
 const LEAST_LOOKS: u32 = 1 << 9;
+/// Where time passes, each: as many as it takes until it has doubled as often as it does, and a little more.
+const LEAST_TIMED_LOOKS: u32 = ROUNDS * (DOUBLINGS + 4);
 /// So often if he has looked at the time, and time does not pass, or has passed again and again.
 const TIMED_LOOKS: u32 = 1 << 12;
 const PASSED_LOOKS: u32 = 1 << 15;
@@ -72,11 +74,11 @@ impl Stage {
         let parked = self.crew.agents().iter().filter(parked);
         let mut doubted: Vec<Doubted> = parked.filter_map(|agent| self.doubt(agent)).collect();
         let looks = LOOKS_OF_ALL / (doubted.len() as u32).max(1);
-        let looks = looks.clamp(LEAST_LOOKS, LOOKS);
-        let timed = match patience {
-            Patience::None => TIMED_LOOKS,
-            Patience::Time => PASSED_LOOKS,
+        let (least, timed) = match patience {
+            Patience::None => (LEAST_LOOKS, TIMED_LOOKS),
+            Patience::Time => (LEAST_TIMED_LOOKS, PASSED_LOOKS),
         };
+        let looks = looks.clamp(least, LOOKS);
         for round in 1..=looks {
             // A period of any length is found if marks are made at ever longer intervals.
             let mark = round >= FIRST_MARK && round.is_power_of_two();
