@@ -13,8 +13,16 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// A new one; `name` is the test's own, also where these tests run twice at a time.
     pub fn new(name: &str) -> Self {
-        let name = format!("{name}-{}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        Self::within(Path::new(env!("CARGO_TARGET_TMPDIR")), name)
+    }
+
+    /// One with a short path, wherever the checkout lies: a socket's name has 107 bytes at most.
+    pub fn for_sockets(name: &str) -> Self {
+        Self::within(&std::env::temp_dir(), &format!("slabfence-test-{name}"))
+    }
+
+    fn within(folder: &Path, name: &str) -> Self {
+        let path = folder.join(format!("{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the test");
         Self(path)

@@ -61,7 +61,7 @@ struct Endless {
 impl Endless {
     fn new(name: &str) -> Self {
         Self {
-            ranks: Folder::new(name),
+            ranks: Folder::for_sockets(name),
             graph: Folder::new(&format!("{name}-graph")),
         }
     }

@@ -30,7 +30,7 @@ fn pools(document: &Value) -> impl Iterator<Item = &Value> {
 
 #[test]
 fn a_running_processs_pools_are_told_as_text_and_json() {
-    let folder = Folder::new("status-told");
+    let folder = Folder::for_sockets("status-told");
     let server = status::serve(folder.path("").as_ref()).unwrap();
     let process = std::process::id().to_string();
     let (_machine, driver) = machine(2);
@@ -101,7 +101,7 @@ fn a_running_processs_pools_are_told_as_text_and_json() {
 
 #[test]
 fn wrong_use_has_a_status_of_its_own() {
-    let folder = Folder::new("status-wrong");
+    let folder = Folder::for_sockets("status-wrong");
     let absent = folder.path("absent");
     let run = Run::with(&["status", "--folder", &absent, "--json"]);
     let words = format!("--folder {absent}: No such file or directory (os error 2)");
@@ -116,7 +116,7 @@ fn wrong_use_has_a_status_of_its_own() {
 
 #[test]
 fn a_socket_of_another_kind_is_told_as_no_answer() {
-    let folder = Folder::new("status-odd");
+    let folder = Folder::for_sockets("status-odd");
     let process = std::process::id().to_string();
     let path = folder.path(&format!("slabfence-{process}.status"));
     let _other = UnixDatagram::bind(path).unwrap();
@@ -129,7 +129,7 @@ fn a_socket_of_another_kind_is_told_as_no_answer() {
 
 #[test]
 fn ranks_of_a_decode_step_that_opted_in_are_seen_while_it_runs() {
-    let folder = Folder::new("status-decode");
+    let folder = Folder::for_sockets("status-decode");
     let path = folder.path("");
     // Far longer than this test looks; the ranks end with the process that started them.
     let mut decode = Command::new(env!("CARGO_BIN_EXE_slabfence"))
@@ -175,7 +175,7 @@ fn ranks_of_a_decode_step_that_opted_in_are_seen_while_it_runs() {
 
 #[test]
 fn decode_refuses_a_folder_that_is_not_there() {
-    let folder = Folder::new("status-absent");
+    let folder = Folder::for_sockets("status-absent");
     let absent = folder.path("absent");
     let args = [
         "--ranks",
