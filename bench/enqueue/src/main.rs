@@ -5,7 +5,8 @@
 //! Two ranks set a pool up on the emulated machine. Then every driver call of an enqueue becomes a stub that does nothing
 //! but count, and one rank enqueues again and again. Printed are nanoseconds a call, the stub's own launch in the same
 //! loop, and what is between them; allocations and driver calls of one enqueue; and the same with a second thread that
-//! enqueues on another channel of the pool. Fails when an enqueue allocates, and with `--most NS` when it costs more.
+//! enqueues on another channel of the pool. Fails when an enqueue allocates, and with `--most NS` when one costs more, alone
+//! or beside the other thread.
 
 mod count;
 mod stub;
@@ -123,10 +124,13 @@ fn measure(
     if allocated != 0 {
         return Err(format!("{name}: an enqueue allocates").into());
     }
-    if over(&alone) > most {
-        return Err(format!("{name}: an enqueue costs more than {most} ns").into());
+    let costs = [("", &alone), (" beside another channel's", &beside)];
+    match costs.iter().find(|(_, cost)| over(cost) > most) {
+        Some((beside, _)) => {
+            Err(format!("{name}: an enqueue{beside} costs more than {most} ns").into())
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Times `call`, which must not fail.
