@@ -1,16 +1,19 @@
 //! Leaving a pool without the other ranks: what is given back, what is kept, and when it is refused.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use slabfence::Error;
 use slabfence::channel::{Abandoned, Contract};
 use slabfence::driver::{Driver, Stream, drop_released};
+use slabfence::group::ThreadBootstrap;
+use slabfence::layout::Cause;
 use slabfence::sys::{CUdeviceptr, CUresult};
 use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, on_ranks};
+use slabfence_tests::ranks::{Gather, on_members, on_ranks};
 
 fn contract() -> Contract {
     Contract::new(4, 64, 64, 8)
@@ -66,6 +69,39 @@ fn a_pool_whose_graphs_live_is_not_abandoned_and_stays_as_it_was() {
     });
     drop(driver);
     assert_eq!(machine.live(), Live::default());
+}
+
+#[test]
+fn a_pool_whose_operation_waits_can_be_abandoned_when_that_has_ended_and_not_before() {
+    let (machine, driver) = machine(2);
+    let contract = Contract {
+        fail: Duration::from_millis(3500),
+        ..contract()
+    };
+    let members = ThreadBootstrap::world(2).into_iter();
+    let members = members.map(|member| Arc::new(member) as _).collect();
+    // An abandonment waits for half of it.
+    let limit = Duration::from_secs(5);
+    on_members(&driver, members, limit, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 2).unwrap();
+        if member.rank() == 0 {
+            gather.enqueue(&channel, &stream).unwrap();
+            let begin = Instant::now();
+            let said = pool.abandon().unwrap_err().to_string();
+            assert!(begin.elapsed() >= limit / 2, "{:?}", begin.elapsed());
+            let words = "draining the device refused: device 0 still runs";
+            assert!(said.starts_with(words), "{said}");
+            // As it was: it tells of the wait's end, and takes part again.
+            stream.synchronize().unwrap();
+            let fault = channel.fault().unwrap().expect("a fault");
+            assert_eq!(fault.cause, Some(Cause::EntryTimeout));
+        }
+        member.meet();
+        assert!(pool.abandon().unwrap().kept > 0);
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
 }
 
 /// Whether the driver says of addresses which it has freed that it has not.
