@@ -13,6 +13,7 @@ mod embed;
 mod files;
 mod linkage;
 mod litmus;
+mod logs;
 mod outputs;
 mod processes;
 mod run;

@@ -9,6 +9,8 @@ use super::memory::Memory;
 use super::pool::Pool;
 use super::shared::{Phase, Shared, Ties};
 
+const CALL: &str = "abandon";
+
 /// What a rank that has abandoned a pool has not given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandoned {
@@ -36,10 +38,10 @@ impl Pool {
             if matches!(state.phase, Phase::Closed) {
                 return Ok(Abandoned { kept: 0 });
             }
-            let before = mem::replace(&mut state.phase, Phase::Busy("abandon"));
+            let before = mem::replace(&mut state.phase, Phase::Busy(CALL));
             (before, state.ties)
         };
-        let ready = drained(shared).and_then(|()| shared.released("Pool::abandon", |_| true));
+        let ready = drained(shared, CALL).and_then(|()| shared.released("Pool::abandon", |_| true));
         if let Err(error) = ready {
             shared.write()?.phase = before;
             return Err(error);
@@ -69,8 +71,8 @@ fn keep(shared: &Shared) -> Result<Abandoned> {
     let memory = shared.take_memory();
     let kept = memory.as_ref().map_or(0, Memory::shared_bytes);
     log::warn!(
-        "{} has abandoned a pool that ranks of its process may use: {kept} bytes are kept",
-        shared.group.me()
+        "{}: {CALL}: ranks of this process may use its memory: {kept} bytes are kept",
+        shared.group.speaker()
     );
     mem::forget(memory);
     Ok(Abandoned { kept })

@@ -9,6 +9,9 @@ use super::memory::Memory;
 use super::pool::Pool;
 use super::shared::{Phase, Shared, Ties};
 
+/// The first step.
+const DRAIN: &str = "close: drain";
+
 impl Pool {
     /// Gives the pool's memory back on all ranks. Every rank calls this, and destroys every graph that uses a channel of
     /// the pool before. Does nothing once this rank has nothing left to give back.
@@ -47,7 +50,7 @@ impl Pool {
             }
             log::warn!(
                 "{}: {error}; all ranks were at rest before, so this one closes the pool alone",
-                shared.group.me()
+                shared.group.speaker()
             );
             step = None;
         }
@@ -73,8 +76,8 @@ struct Parted {
 /// Comes to rest, and to where no rank has memory of another.
 fn part(shared: &Shared) -> Result<(), Parted> {
     let group = &shared.group;
-    let drained = drained(shared);
-    let concluded = group.conclude("close: drain", &drained);
+    let drained = drained(shared, DRAIN);
+    let concluded = group.conclude(DRAIN, &drained);
     concluded.map_err(|ended| Parted {
         // Nothing has changed, and nobody goes on without this rank.
         stop: Stop::AsBefore,
@@ -130,20 +133,20 @@ pub(super) fn free_all(shared: &Shared, step: Option<&'static str>) -> Result<()
         // Others have something left, this rank has not.
         Err(Ended::Failed(error)) => Err(error),
         Err(Ended::Missed(missed)) => {
-            let (error, me) = (Error::from(missed), shared.group.me());
-            log::warn!("{me}: {error}; its pool is closed");
+            let (error, speaker) = (Error::from(missed), shared.group.speaker());
+            log::warn!("{speaker}: {error}; its pool is closed");
             Ok(())
         }
     }
 }
 
-/// Waits until nothing of this rank runs.
-pub(super) fn drained(shared: &Shared) -> Result<()> {
+/// Waits until nothing of this rank runs, in this `step`.
+pub(super) fn drained(shared: &Shared, step: &'static str) -> Result<()> {
     match shared.drain() {
         // Any other error, such as that of a wait during a capture, leaves kernels running.
         Err(Error::Driver(error)) if error.breaks_context() => {
-            let me = shared.group.me();
-            log::warn!("{me}: leaving a pool on a failed context: {error}");
+            let speaker = shared.group.speaker();
+            log::warn!("{speaker}: {step}: leaving a pool on a failed context: {error}");
             Ok(())
         }
         other => other,

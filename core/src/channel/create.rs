@@ -34,6 +34,9 @@ impl Pool {
     /// [`Error::Timeout`] and [`Error::Bootstrap`] when the ranks did not reach one another. [`Error::Retained`] when what
     /// this rank or another had made could not be given back; until that is done, the group creates no other pool.
     pub fn create(device: &Device, group: Group, contract: &Contract) -> Result<Self> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let group = group.speaking_of(number);
         Ticket::none_pending(&group)?;
         let world = group.world();
         let staging = contract
@@ -43,8 +46,6 @@ impl Pool {
                 what,
             })
             .and_then(|staging| Ok((staging, Cut::new(contract, world, staging)?)));
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let message = Writer::new().word(number).finish();
         let numbers = group.share_ref("create: arguments", staging.as_ref().map(|_| message))?;
         let (staging, cut) = staging?;

@@ -58,7 +58,7 @@ impl Pool {
         }
         drop(state);
         for name in names {
-            log::debug!("{}: prepared channel '{name}'", shared.group.me());
+            log::debug!("{}: prepared channel '{name}'", shared.group.speaker());
         }
         Ok(())
     }

@@ -76,8 +76,8 @@ pub(super) fn rewind(
             let place = indices.iter().position(|&index| index == lane.index);
             if let Some(&epoch) = place.and_then(|place| epochs.get(place)) {
                 lane.first_epoch.store(epoch, Ordering::Relaxed);
-                let (me, step, name) = (group.me(), steps.rewrite, &lane.name);
-                log::debug!("{me}: {step}: ranges of channel '{name}' at epoch {epoch}");
+                let (speaker, step, name) = (group.speaker(), steps.rewrite, &lane.name);
+                log::debug!("{speaker}: {step}: ranges of channel '{name}' at epoch {epoch}");
             }
         }
     }

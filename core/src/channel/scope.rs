@@ -10,7 +10,7 @@ use slabfence_sys::CUstream;
 
 use crate::driver::{CaptureStatus, Stream, fork};
 use crate::error::{Error, Result};
-use crate::group::Rank;
+use crate::group::Speaker;
 
 use super::lane::{Channel, GraphHold, Lane};
 use super::pool::Pool;
@@ -37,7 +37,7 @@ impl Drop for Scopes {
 #[derive(Debug)]
 struct Active {
     pool: u64,
-    rank: Rank,
+    speaker: Speaker,
     lane: Arc<Lane>,
     label: String,
     owner: Owner,
@@ -122,7 +122,7 @@ impl Pool {
         })?;
         let active = Rc::new(Active {
             pool: self.shared.number,
-            rank: self.shared.group.me(),
+            speaker: self.shared.group.speaker(),
             lane,
             label: label.to_owned(),
             owner,
@@ -135,7 +135,7 @@ impl Pool {
         }
         log::debug!(
             "{}: capture scope '{label}' of channel '{name}' entered",
-            self.shared.group.me()
+            active.speaker
         );
         Ok(CaptureScope {
             active,
@@ -172,10 +172,13 @@ impl CaptureScope {
         });
         self.active.lane.scoped.store(false, Ordering::Release);
         let Active {
-            rank, label, lane, ..
+            speaker,
+            label,
+            lane,
+            ..
         } = &*self.active;
         log::debug!(
-            "{rank}: capture scope '{label}' of channel '{}' left",
+            "{speaker}: capture scope '{label}' of channel '{}' left",
             lane.name
         );
         match inner {
@@ -198,7 +201,7 @@ impl Drop for CaptureScope {
             return;
         }
         if let Err(error) = self.leave() {
-            log::error!("{}: {error}", self.active.rank);
+            log::error!("{}: {error}", self.active.speaker);
         }
     }
 }

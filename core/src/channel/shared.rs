@@ -182,7 +182,8 @@ impl Shared {
         let record = self.page.record(lane.index, slip)?;
         let warning = matches!(slip, Slip::Warning);
         let clock = self.page.clock();
-        let report = record.map(|record| FaultReport::new(&lane.name, &record, warning, clock));
+        let report =
+            record.map(|record| FaultReport::new(self.number, &lane.name, &record, warning, clock));
         if let Some(report) = report.as_ref().filter(|it| lane.is_news(slip, it.epoch)) {
             log::warn!("{report}");
         }
@@ -286,7 +287,7 @@ impl Drop for Shared {
         if let Some(memory) = memory.unwrap_or_else(PoisonError::into_inner).take() {
             log::error!(
                 "{}: a pool was dropped without close: its memory is kept, since peers or running kernels may still use it",
-                self.group.me()
+                self.group.speaker()
             );
             mem::forget(memory);
             mem::forget(Arc::clone(&self.page));

@@ -43,8 +43,8 @@ impl Ticket {
         };
         let group = pool.shared.group.clone();
         match &left {
-            Some(left) => log::error!("{}: {cause}; then {left}", group.me()),
-            None => log::error!("{}: {cause}; peers may use its memory", group.me()),
+            Some(left) => log::error!("{}: {cause}; then {left}", group.speaker()),
+            None => log::error!("{}: {cause}; peers may use its memory", group.speaker()),
         }
         group.remains().add(tied.then(|| group.pool()));
         Error::Retained {
@@ -142,10 +142,10 @@ impl Ticket {
             self.group.verdict(step, &Ok(()))?;
         }
         // What the others have left now is theirs alone.
-        let me = self.group.me();
+        let speaker = self.group.speaker();
         match self.group.conclude("close: free", &Ok(())) {
-            Err(Ended::Failed(error)) => log::warn!("{me}: {error}"),
-            Err(Ended::Missed(missed)) => log::warn!("{me}: {}", Error::from(missed)),
+            Err(Ended::Failed(error)) => log::warn!("{speaker}: {error}"),
+            Err(Ended::Missed(missed)) => log::warn!("{speaker}: {}", Error::from(missed)),
             Ok(()) => {}
         }
         Ok(())

@@ -6,6 +6,7 @@ mod envelope;
 mod exchange;
 mod rank;
 mod remains;
+mod speaker;
 mod subgroup;
 mod thread;
 mod unix;
@@ -25,6 +26,7 @@ pub(crate) use rank::list;
 pub use rank::{PeerIndex, Rank};
 use remains::Remains;
 pub(crate) use remains::read_remains;
+pub(crate) use speaker::Speaker;
 pub use thread::ThreadBootstrap;
 pub use unix::UnixBootstrap;
 pub(crate) use verdict::Ended;
@@ -45,6 +47,8 @@ pub struct Group {
     turn: Arc<Mutex<()>>,
     /// Which of the group's pools the exchanges are about; 0 before there is one.
     pool: u64,
+    /// Number in this process of the pool that is spoken of; `None` before one is begun.
+    number: Option<u64>,
     remains: Arc<Remains>,
 }
 
@@ -82,6 +86,7 @@ impl Group {
             timeout: DEFAULT_TIMEOUT,
             turn: Arc::default(),
             pool: 0,
+            number: None,
             remains: Arc::default(),
         })
     }
@@ -99,6 +104,20 @@ impl Group {
     pub(crate) fn for_pool(mut self, pool: u64) -> Self {
         self.pool = pool;
         self
+    }
+
+    /// The same group for what is said of one pool, which has this number in this process. Ranks may number it differently.
+    pub(crate) fn speaking_of(mut self, number: u64) -> Self {
+        self.number = Some(number);
+        self
+    }
+
+    /// Whose the lines of its log are.
+    pub(crate) fn speaker(&self) -> Speaker {
+        Speaker {
+            rank: self.me,
+            pool: self.number,
+        }
     }
 
     /// Which of the group's pools the exchanges are about; 0 before there is one.

@@ -77,12 +77,12 @@ impl Group {
             Ok(payload) => Writer::new().word(FINE).raw(payload),
             Err(error) => Writer::new().word(FAILED).text(cut(&error.to_string())),
         };
-        let me = self.me();
+        let speaker = self.speaker();
         let parts = self.gather(phase, &message.finish()).map_err(|missed| {
-            log::debug!("{me}: {phase}: no verdict");
+            log::debug!("{speaker}: {phase}: no verdict");
             // The exchange's own failure is what the caller sees; what went wrong first must not be lost.
             if let Err(error) = &result {
-                log::error!("{me}: {phase}: {error}");
+                log::error!("{speaker}: {phase}: {error}");
             }
             Ended::Missed(missed)
         })?;
@@ -100,11 +100,11 @@ impl Group {
             }
         }
         if failures.is_empty() {
-            log::debug!("{me}: {phase}: all ranks agree");
+            log::debug!("{speaker}: {phase}: all ranks agree");
             return Ok(payloads);
         }
         let error = Error::Setup { phase, failures };
-        log::debug!("{me}: {error}");
+        log::debug!("{speaker}: {error}");
         Err(Ended::Failed(error))
     }
 }

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::group::{Rank, list};
+use crate::group::{Rank, Speaker, list};
 use crate::health::Clock;
 use crate::layout::{Cause, FaultRecord, OperationKind};
 
 /// What happened to an operation, as the kernel recorded it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultReport {
+    /// Number of the pool in this process, as in its status.
+    pub pool: u64,
     /// Name of the channel.
     pub channel: String,
     /// Kind of the operation; `None` for one that this version does not know.
@@ -42,8 +44,15 @@ pub struct FaultReport {
 
 impl FaultReport {
     /// Reads a record that is complete, of a pool with this clock.
-    pub(crate) fn new(channel: &str, record: &FaultRecord, warning: bool, clock: Clock) -> Self {
+    pub(crate) fn new(
+        pool: u64,
+        channel: &str,
+        record: &FaultRecord,
+        warning: bool,
+        clock: Clock,
+    ) -> Self {
         Self {
+            pool,
             channel: channel.to_owned(),
             operation: OperationKind::from_code(record.operation),
             epoch: record.state,
@@ -135,10 +144,14 @@ impl fmt::Display for FaultReport {
             Some(OperationKind::Clock) => "clock",
             None => "an unknown operation",
         };
+        let speaker = Speaker {
+            rank: self.rank,
+            pool: Some(self.pool),
+        };
         write!(
             f,
             "{}, channel '{}', {operation}, epoch {}: {} (expected {:#x}, seen {:#x}, CTA {}); {}",
-            self.rank,
+            speaker,
             self.channel,
             self.epoch,
             self.finding(),
@@ -176,12 +189,12 @@ mod tests {
 
     #[test]
     fn a_timeout_names_the_late_rank_the_wait_and_the_remedy() {
-        let report = FaultReport::new("decode", &record(1), false, CLOCK);
+        let report = FaultReport::new(4, "decode", &record(1), false, CLOCK);
         assert_eq!(report.late_rank, Some(Rank(3)));
         assert_eq!(report.cause, Some(Cause::EntryTimeout));
         assert_eq!(
             report.to_string(),
-            "rank 0, channel 'decode', all_gather_heads, epoch 7: rank 3 did not enter the operation within 1.5s \
+            "rank 0, pool 4, channel 'decode', all_gather_heads, epoch 7: rank 3 did not enter the operation within 1.5s \
              (expected 0x7, seen 0x6, CTA 5); see what keeps rank 3; then reset the pool on all ranks"
         );
     }
@@ -189,7 +202,7 @@ mod tests {
     #[test]
     fn all_late_ranks_are_named() {
         let mut late = record(1);
-        let said = |record: &FaultRecord| FaultReport::new("c", record, false, CLOCK);
+        let said = |record: &FaultRecord| FaultReport::new(4, "c", record, false, CLOCK);
         late.late_ranks = 0b1001;
         assert_eq!(said(&late).late_ranks, [Rank(0), Rank(3)]);
         assert!(
@@ -203,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_warning_says_that_the_wait_goes_on() {
-        let said = FaultReport::new("decode", &record(2), true, CLOCK).to_string();
+        let said = FaultReport::new(4, "decode", &record(2), true, CLOCK).to_string();
         assert!(
             said.ends_with("the wait goes on; see what keeps rank 3"),
             "{said}"
@@ -215,7 +228,7 @@ mod tests {
         let mut unknown = record(99);
         unknown.operation = 77;
         unknown.late_rank = unknown.rank;
-        let report = FaultReport::new("decode", &unknown, false, CLOCK);
+        let report = FaultReport::new(4, "decode", &unknown, false, CLOCK);
         assert_eq!(
             (report.cause, report.operation, report.late_rank),
             (None, None, None)
@@ -226,7 +239,7 @@ mod tests {
     #[test]
     fn every_cause_has_its_own_finding_and_advice() {
         let said: Vec<String> = (1..=6)
-            .map(|cause| FaultReport::new("c", &record(cause), false, CLOCK))
+            .map(|cause| FaultReport::new(4, "c", &record(cause), false, CLOCK))
             .map(|report| format!("{} {}", report.finding(), report.advice()))
             .collect();
         for (i, one) in said.iter().enumerate() {

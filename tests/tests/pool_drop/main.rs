@@ -44,6 +44,14 @@ fn machine() -> (Machine, Driver) {
     (machine, driver)
 }
 
+/// What is said of a pool, whatever its number is.
+fn without_pool(line: &str) -> String {
+    let (rank, rest) = line.split_once(", pool ").expect(line);
+    let (number, words) = rest.split_once(':').expect(line);
+    number.parse::<u64>().expect(line);
+    format!("{rank}:{words}")
+}
+
 /// Waits until the machine has what so many kept pools have and no more, and these ranks' pools, which were dropped without
 /// close, have been told of and nothing else has: the machine tells of destroyed graphs from a thread of its own.
 fn settle(machine: &Machine, pools: usize, dropped: &[u32], words: &dyn Fn() -> String) {
@@ -56,7 +64,7 @@ fn settle(machine: &Machine, pools: usize, dropped: &[u32], words: &dyn Fn() -> 
     let until = Instant::now() + PATIENCE;
     loop {
         drop_released();
-        let mut said = logged().clone();
+        let mut said: Vec<_> = logged().iter().map(|line| without_pool(line)).collect();
         said.sort();
         let now = (machine.live(), said);
         if now == expected {

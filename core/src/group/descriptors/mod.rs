@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::wire::{Reader, Writer};
-use super::{BootstrapError, Group, PeerIndex, Rank};
+use super::{BootstrapError, Group, PeerIndex, Rank, Speaker};
 use crate::error::{Error, Result};
 use crate::socket::{self, Listener, Peer, Place, Refusals, Untaken, random};
 
@@ -32,6 +32,7 @@ const MAX_GUESTS: usize = 64;
 const PAUSE: Duration = Duration::from_millis(5);
 
 const OPERATION: &str = "handing over memory";
+const STEP: &str = "create: hand over";
 
 /// Where a rank takes descriptors. Its file, if it has one, goes with it.
 #[derive(Debug)]
@@ -142,14 +143,14 @@ impl Group {
             .iter()
             .map(|peer| {
                 let record = Record::read(&records[peer.index()]);
-                send_to(*peer, self.me(), record, folder, &mine, deadline)
+                send_to(*peer, self.speaker(), record, folder, &mine, deadline)
             })
             .collect();
         let others: Vec<Option<&Peer>> = sent.iter().map(|one| one.as_ref().ok()).collect();
         let theirs = take_from_all(peers, &others, &mut door, mine.len(), deadline);
         // Only now: the others send to this rank meanwhile.
         let sent: Result<Vec<Peer>> = sent.into_iter().collect();
-        let agreed = self.agree("create: hand over", sent.and(theirs));
+        let agreed = self.agree(STEP, sent.and(theirs));
         // Not before: those that still come here, or are here, must not take a rank that has failed for one that has gone.
         drop(door);
         agreed
@@ -159,7 +160,7 @@ impl Group {
 /// Sends copies of `mine` to a peer's door; the process there.
 fn send_to(
     peer: PeerIndex,
-    me: Rank,
+    from: Speaker,
     record: Option<Record>,
     folder: Option<&Path>,
     mine: &[OwnedFd],
@@ -175,12 +176,12 @@ fn send_to(
     let message = Writer::new()
         .word(MAGIC)
         .word(record.token)
-        .word(me.0.into())
+        .word(from.rank.0.into())
         .finish();
     loop {
         let sent = socket::connect(&there).and_then(|connection| {
             let other = Peer::of(&connection).map_err(io::Error::other)?;
-            log::debug!("handing memory to {}, {other}", peer.rank());
+            log::debug!("{from}: {STEP}: memory for {}, {other}", peer.rank());
             let sent = socket::send_descriptors(&connection, &message, mine)?;
             Ok(sent.then_some(other))
         });

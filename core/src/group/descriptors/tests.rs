@@ -232,7 +232,11 @@ fn whoever_comes_without_end_keeps_no_rank_out_and_no_deadline_off() {
                 thread::sleep(Duration::from_millis(200));
                 let mine = [pipe().1, pipe().1, pipe().1];
                 let to = peers_of(Rank(1));
-                comes.then(|| send_to(to[0], Rank(1), Some(record), None, &mine, until))
+                let from = Speaker {
+                    rank: Rank(1),
+                    pool: None,
+                };
+                comes.then(|| send_to(to[0], from, Some(record), None, &mine, until))
             });
             let theirs = take_from_all(&peers, &[Some(&me)], &mut door, 3, until);
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
