@@ -1,6 +1,6 @@
 //! What ranks tell one another before any of them allocates, and what must hold among them.
 
-use crate::driver::Device;
+use crate::driver::{Apart, Device};
 use crate::error::{Error, Result};
 use crate::group::wire::{Reader, Writer};
 use crate::group::{Group, Rank};
@@ -218,12 +218,15 @@ pub(super) fn ordinals(
         }
         let found = devices.iter().find(|(uuid, _)| *uuid == identity.uuid);
         let uuid = u128::from_be_bytes(identity.uuid);
-        found.map(|(_, ordinal)| *ordinal).ok_or_else(|| Error::Refused {
-            operation: "Pool::create",
-            why: format!(
-                "rank {rank} is on device {uuid:032x}, which this process does not see: let every rank see all devices (CUDA_VISIBLE_DEVICES) and choose by ordinal"
-            ),
-        })
+        found
+            .map(|(_, ordinal)| *ordinal)
+            .ok_or_else(|| Error::Refused {
+                operation: "Pool::create",
+                why: format!(
+                    "rank {rank} is on device {uuid:032x}, which this process does not see; {}",
+                    Apart::Unseen
+                ),
+            })
     };
     all.iter().enumerate().map(number).collect()
 }

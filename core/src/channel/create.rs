@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::collective::plan::Limits;
-use crate::driver::Device;
+use crate::driver::{Apart, Device};
 use crate::error::{Error, Result};
 use crate::group::wire::Writer;
 use crate::group::{Ended, Group, PeerIndex};
@@ -256,9 +256,10 @@ fn capability(
         let there = ordinals[peer.index()];
         if !device.is_accessible_from(there)? {
             return Err(refuse(format!(
-                "device {there} of {} cannot reach device {}; look at `nvidia-smi topo -p2p r`, IOMMU and ACS settings",
+                "device {there} of {} has no peer access to device {}; {}",
                 peer.rank(),
-                info.ordinal
+                info.ordinal,
+                Apart::Denied
             )));
         }
     }

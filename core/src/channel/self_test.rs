@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::collective::AllGatherHeads;
-use crate::driver::{DeviceBuffer, Stream};
+use crate::driver::{Apart, DeviceBuffer, Stream};
 use crate::error::{Error, Result};
 use crate::group::Rank;
 use crate::health::Slip;
@@ -27,8 +27,6 @@ const ROW: usize = 16;
 const INDEX: usize = 0;
 /// Name in reports.
 const NAME: &str = "slabfence.self-test";
-/// What to look at when a path does not work.
-const USUAL_CAUSES: &str = "look at PCIe ACS and IOMMU settings (they redirect or drop peer traffic), MIG (no peer access), container isolation of the devices, and `nvidia-smi topo -p2p rw`";
 
 impl Pool {
     /// Tries every path of this pool, on all ranks. Leaves the ranges as they were.
@@ -131,9 +129,9 @@ impl<'a> Trial<'a> {
                 }
                 _ => String::new(),
             };
-            return Err(refuse(format!("{path}{report}; {USUAL_CAUSES}")));
+            return Err(refuse(format!("{path}{report}; {}", Apart::Lost)));
         }
-        drained.map_err(|error| refuse(format!("{error}; {USUAL_CAUSES}")))
+        drained.map_err(|error| refuse(format!("{error}; {}", Apart::Lost)))
     }
 
     fn compare(&self, slot: Slot) -> Result<()> {
@@ -146,8 +144,10 @@ impl<'a> Trial<'a> {
             if let Some(place) = pairs.clone().position(|(seen, expected)| seen != expected) {
                 let wrong = pairs.filter(|(seen, expected)| seen != expected).count();
                 return Err(refuse(format!(
-                    "what {rank} sent to {me} by way of slot {slot:?} is not what came: {wrong} of {own} bytes differ, the first at {place}: {:#04x} in place of {:#04x}; {USUAL_CAUSES}",
-                    seen[place], expected[place]
+                    "what {rank} sent to {me} by way of slot {slot:?} is not what came: {wrong} of {own} bytes differ, the first at {place}: {:#04x} in place of {:#04x}; {}",
+                    seen[place],
+                    expected[place],
+                    Apart::Lost
                 )));
             }
         }

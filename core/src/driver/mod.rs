@@ -5,6 +5,7 @@
 //! run with the thread's capture mode relaxed, so that a capture elsewhere in the process does not forbid them.
 
 mod allocation;
+mod apart;
 mod buffer;
 mod captures;
 mod context;
@@ -31,6 +32,7 @@ pub(crate) mod fake;
 mod tests;
 
 pub use allocation::Allocation;
+pub(crate) use apart::Apart;
 pub use buffer::{DeviceBuffer, PinnedBuffer};
 pub use context::ContextGuard;
 pub use device::{Device, DeviceInfo};

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use super::kind::Kind;
 use super::range::Range;
-use crate::driver::{Device, fork, vmm::GuardedMapping};
+use crate::driver::{Apart, Device, fork, vmm::GuardedMapping};
 use crate::error::{Error, Result};
 
 /// Device memory of one kind: one physical allocation, mapped whole between two unmapped guards of at least one granule,
@@ -43,7 +43,8 @@ impl<K: Kind> Mapping<K> {
                 return Err(Error::Refused {
                     operation: "Mapping::grant",
                     why: format!(
-                        "device {ordinal} cannot access the memory of device {own}: use devices that are peers (nvidia-smi topo -p2p r)"
+                        "device {ordinal} has no peer access to device {own}; {}",
+                        Apart::Denied
                     ),
                 });
             }

@@ -1,6 +1,8 @@
 //! Ranks whose arguments, devices or builds differ: the creation is refused on all of them, with the difference, and before any has
 //! allocated anything.
 
+mod capability;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,7 @@ use slabfence::channel::{Contract, Pool};
 use slabfence::driver::Driver;
 use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
 use slabfence::layout::Transport;
-use slabfence::sys::{Api, CUdevice, CUdevice_attribute, CUresult, pfn};
+use slabfence::sys::Api;
 use slabfence_emu::Live;
 use slabfence_tests::envelope::{self, Envelope};
 use slabfence_tests::injection::{Ledger, watched};
@@ -177,56 +179,6 @@ fn a_field_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocat
             seat.created(&contract());
         },
     );
-}
-
-/// That of the machine at hand: each has functions of its own.
-static ATTRIBUTE: Mutex<Option<pfn::cuDeviceGetAttribute>> = Mutex::new(None);
-
-/// Tells of seven multiprocessors, as a MIG instance has.
-#[allow(unsafe_code, reason = "stands in for an entry of the driver")]
-unsafe extern "C" fn few(value: *mut i32, of: CUdevice_attribute, device: CUdevice) -> CUresult {
-    let Some(original) = ATTRIBUTE.lock().ok().and_then(|original| *original) else {
-        return CUresult::CUDA_ERROR_UNKNOWN;
-    };
-    // SAFETY: the caller's arguments, by the caller's word.
-    let code = unsafe { original(value, of, device) };
-    if of == CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT && code.is_success() {
-        // SAFETY: where the original has written.
-        unsafe { value.write(7) };
-    }
-    code
-}
-
-#[test]
-fn a_rank_with_a_smaller_device_is_refused_on_all_before_anything_is_allocated() {
-    for small in 0..WORLD {
-        let change = |rank, mut api: Api| {
-            if rank == small {
-                *ATTRIBUTE.lock().unwrap() = Some(api.cuDeviceGetAttribute);
-                api.cuDeviceGetAttribute = few;
-            }
-            api
-        };
-        counted(members(WORLD), change, |seat| {
-            let large = Contract {
-                max_grid: 128,
-                ..contract()
-            };
-            let failures = seat.refused(&large, "create: capability");
-            let [(rank, words)] = &failures[..] else {
-                panic!("{failures:?}");
-            };
-            assert_eq!(*rank, Rank(small));
-            let needed = "1 rank(s) here × concurrent_operations 1 × max_grid 128 = 128 CTAs";
-            let there = format!("device {small} (EMULATED H200 (h200-nvlink)) holds ");
-            assert!(words.contains(needed) && words.contains(&there), "{words}");
-            // What fits the smallest fits all.
-            seat.created(&Contract {
-                max_grid: 7,
-                ..contract()
-            });
-        });
-    }
 }
 
 /// The term of another build, in place of this one's.
