@@ -8,7 +8,7 @@ use slabfence::channel::{ChannelStatus, Contract, Part, Pool, PoolStatus};
 use slabfence::driver::{CaptureMode, Driver, Stream};
 use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
 use slabfence::health::Health;
-use slabfence::layout::{LocalBlock, Transport};
+use slabfence::layout::{Cause, LocalBlock, OperationKind, Transport};
 use slabfence::sys::{CUresult, CUstream};
 use slabfence_emu::{Live, Machine};
 use slabfence_tests::graphs::capture;
@@ -258,6 +258,18 @@ fn a_failure_is_told_with_its_report_until_the_reset() {
         let failed = status(&pool);
         assert_eq!(failed.health, Health::Failed);
         let fault = channel(&failed, "decode").fault.clone().unwrap();
+        // Which pool, channel and operation, and whom it met: all of it is read apart from the words.
+        let of = (fault.pool, &*fault.channel, fault.rank, fault.epoch);
+        assert_eq!(of, (failed.number, "decode", failed.rank, 2));
+        let other = Rank(1 - member.rank());
+        assert_eq!(fault.operation, Some(OperationKind::AllGatherHeads));
+        if fault.cause == Some(Cause::TagMismatch) {
+            assert_eq!(
+                (fault.late_rank, fault.expected),
+                (Some(other), fault.tag & 0xffff_ffff)
+            );
+            assert_ne!(fault.seen, fault.expected);
+        }
         assert_eq!(pool.faults().unwrap(), [fault]);
         // A failed operation has run too.
         assert_eq!(counts(&failed, "decode"), (Some(3), Some(1), 1, 0));

@@ -1,12 +1,16 @@
 //! `slabfence status`.
 
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use slabfence::channel::Contract;
 use slabfence::driver::Stream;
+use slabfence::health::FaultReport;
+use slabfence::layout::{Cause, split_verdict};
 use slabfence::status::{self, SCHEMA};
 use slabfence_tests::late::FAIL;
 use slabfence_tests::probe::machine;
@@ -28,6 +32,38 @@ fn pools(document: &Value) -> impl Iterator<Item = &Value> {
     document["pools"].as_array().expect("pools").iter()
 }
 
+/// Holds that a failure is told as its rank reads it.
+fn is_told(told: &Value, fault: &FaultReport) {
+    let cause = fault.cause.expect("a known cause");
+    let epoch = json!({ "epoch": fault.expected });
+    let (expected, seen) = match cause {
+        Cause::TagMismatch => (
+            json!({ "tag": fault.expected }),
+            json!({ "tag": fault.seen }),
+        ),
+        // Of the rank that found the tags to differ, or was told of it in its turn.
+        Cause::PeerFailed => {
+            let (cause, of) = split_verdict(fault.seen).expect("a verdict");
+            (epoch, json!({ "cause": format!("{cause:?}"), "epoch": of }))
+        }
+        _ => (epoch, Value::Null),
+    };
+    let wanted = json!({
+        "words": fault.to_string(),
+        "cause": format!("{cause:?}"),
+        "operation": "all_gather_heads",
+        "epoch": 2,
+        "late_rank": fault.late_rank.map(|rank| rank.0),
+        "late_ranks": fault.late_ranks.iter().map(|rank| rank.0).collect::<Vec<_>>(),
+        "cta": fault.cta,
+        "phase": fault.phase,
+        "expected": expected,
+        "seen": seen,
+        "waited_seconds": fault.waited.as_secs_f64(),
+    });
+    assert_eq!(told, &wanted);
+}
+
 #[test]
 fn a_running_processs_pools_are_told_as_text_and_json() {
     let folder = Folder::for_sockets("status-told");
@@ -38,6 +74,7 @@ fn a_running_processs_pools_are_told_as_text_and_json() {
         fail: FAIL,
         ..Contract::new(4, 64, 64, 8)
     };
+    let faults = Mutex::new(BTreeMap::new());
     on_ranks(&driver, 2, |member| {
         let (pool, channel) = member.channel(&contract, "a\u{1b}[31m").unwrap();
         let stream = Stream::new(&member.device).unwrap();
@@ -45,6 +82,11 @@ fn a_running_processs_pools_are_told_as_text_and_json() {
         let gather = Gather::new(member, &contract, 1 + member.rank()).unwrap();
         gather.enqueue(&channel, &stream).unwrap();
         stream.synchronize().unwrap();
+        let fault = channel.fault().unwrap().expect("a fault");
+        faults
+            .lock()
+            .unwrap()
+            .insert(u64::from(member.rank()), fault);
         member.meet();
         if member.rank() == 0 {
             let json = run(&folder, &["--json", &process]);
@@ -53,17 +95,21 @@ fn a_running_processs_pools_are_told_as_text_and_json() {
             assert_eq!(report["ok"], true);
             assert_eq!(report["schema"], SCHEMA);
             assert_eq!(report["processes"][0]["process"], std::process::id());
+            let mut causes = Vec::new();
             let ranks: Vec<_> = pools(&report["processes"][0])
                 .map(|pool| {
                     assert_eq!(pool["health"], "failed");
                     let channel = &pool["channels"][0];
                     assert_eq!(channel["name"], "a\u{1b}[31m");
                     assert_eq!(channel["launched"], 1);
-                    assert_eq!(channel["fault"]["epoch"], 2);
+                    let rank = pool["rank"].as_u64().expect("a rank");
+                    is_told(&channel["fault"], &faults.lock().unwrap()[&rank]);
+                    causes.push(channel["fault"]["cause"].clone());
                     pool["rank"].as_u64()
                 })
                 .collect();
             assert_eq!(ranks.len(), 2);
+            assert!(causes.contains(&"TagMismatch".into()), "{causes:?}");
             assert!(ranks.contains(&Some(0)) && ranks.contains(&Some(1)));
 
             let text = run(&folder, &[]);
@@ -110,7 +156,7 @@ fn wrong_use_has_a_status_of_its_own() {
         (Some(2), format!("slabfence: {words}\n"))
     );
     let report: Value = serde_json::from_str(&run.out).expect("one JSON object");
-    assert_eq!(report, serde_json::json!({ "ok": false, "error": words }));
+    assert_eq!(report, json!({ "ok": false, "error": words }));
     assert_eq!(Run::with(&["status", "one"]).code, Some(2));
 }
 

@@ -60,7 +60,6 @@ impl AllGatherHeads {
 
 impl Operation for AllGatherHeads {
     const KIND: OperationKind = OperationKind::AllGatherHeads;
-    const NAME: &'static str = "all_gather_heads";
     type Params = GatherParams;
 
     fn plan(&self, limits: &Limits, header: Header) -> Result<Plan<GatherParams>, String> {

@@ -85,7 +85,7 @@ pub(crate) trait Params: DeviceStruct {
 pub(crate) trait Operation {
     const KIND: OperationKind;
     /// As messages call it.
-    const NAME: &'static str;
+    const NAME: &'static str = Self::KIND.name();
     type Params: Params;
 
     /// Checks the arguments against the contract. The words say what is wrong, with its value.

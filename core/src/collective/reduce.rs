@@ -125,7 +125,6 @@ impl LseReduceScatter {
 
 impl Operation for LseReduceScatter {
     const KIND: OperationKind = OperationKind::LseReduceScatter;
-    const NAME: &'static str = "lse_reduce_scatter";
     type Params = ReduceParams;
 
     fn plan(&self, limits: &Limits, header: Header) -> Result<Plan<ReduceParams>, String> {

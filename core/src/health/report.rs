@@ -137,13 +137,8 @@ impl FaultReport {
 
 impl fmt::Display for FaultReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operation = match self.operation {
-            Some(OperationKind::AllGatherHeads) => "all_gather_heads",
-            Some(OperationKind::LseReduceScatter) => "lse_reduce_scatter",
-            Some(OperationKind::Attention) => "attention",
-            Some(OperationKind::Clock) => "clock",
-            None => "an unknown operation",
-        };
+        let operation = self.operation.map(OperationKind::name);
+        let operation = operation.unwrap_or("an unknown operation");
         let speaker = Speaker {
             rank: self.rank,
             pool: Some(self.pool),

@@ -18,6 +18,11 @@ macro_rules! codes {
                 match code { $( $code => Some(Self::$variant), )* _ => None }
             }
 
+            /// The variant's name: so documentation and dumps of graphs call it.
+            pub const fn variant(self) -> &'static str {
+                match self { $( Self::$variant => stringify!($variant), )* }
+            }
+
             /// The code that device code knows.
             pub const fn code(self) -> u32 { self as u32 }
         }
@@ -35,6 +40,18 @@ codes! {
         Attention = 64,
         /// Reading of a device's clocks, local.
         Clock = 65,
+    }
+}
+
+impl OperationKind {
+    /// As its function is called, and messages and status documents call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllGatherHeads => "all_gather_heads",
+            Self::LseReduceScatter => "lse_reduce_scatter",
+            Self::Attention => "attention",
+            Self::Clock => "clock",
+        }
     }
 }
 

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::{ChannelStatus, KindBytes, PoolStatus};
 use crate::error::Result;
-use crate::health::{FaultReport, Health};
+use crate::health::Health;
 use crate::layout::Transport;
+
+use super::record::Record;
 
 /// The form's name and version. The number changes when a reader of the old form would misread the new one; members may be
 /// added.
@@ -125,20 +127,6 @@ pub struct Bytes {
     pub total: u64,
 }
 
-/// A [`FaultReport`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Record {
-    /// All of it, in words, with what to do.
-    pub words: String,
-    /// Epoch of the operation.
-    pub epoch: u64,
-    /// Ranks that were late.
-    pub late_ranks: Vec<u32>,
-    /// How long the operation had waited.
-    pub waited_seconds: f64,
-}
-
 impl Document {
     /// Of this process.
     pub(super) fn new(statuses: Vec<Result<PoolStatus>>) -> Self {
@@ -223,17 +211,6 @@ impl From<KindBytes> for Bytes {
             inbox: of.inbox,
             outbox: of.outbox,
             total: of.total(),
-        }
-    }
-}
-
-impl From<&FaultReport> for Record {
-    fn from(of: &FaultReport) -> Self {
-        Self {
-            words: of.to_string(),
-            epoch: of.epoch,
-            late_ranks: of.late_ranks.iter().map(|rank| rank.0).collect(),
-            waited_seconds: of.waited.as_secs_f64(),
         }
     }
 }

@@ -3,10 +3,12 @@
 
 mod client;
 mod document;
+mod record;
 mod server;
 
 pub use client::{processes, read, read_until};
-pub use document::{Bytes, Channel, Document, Owner, Pool, Record, SCHEMA};
+pub use document::{Bytes, Channel, Document, Owner, Pool, SCHEMA};
+pub use record::{Record, Word};
 pub use server::{StatusServer, serve};
 
 #[cfg(test)]
