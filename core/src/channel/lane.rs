@@ -123,7 +123,8 @@ impl Channel {
         Ok(DevicePtr::from_raw(word))
     }
 
-    /// The record of the channel's first failed operation since the last reset, if one failed on this rank.
+    /// The record of the channel's first failed operation since the last reset, if one failed on this rank. Not waited for:
+    /// the pool's health and the channel's verdict can tell of a failure some microseconds earlier.
     pub fn fault(&self) -> Result<Option<FaultReport>> {
         self.require_there("Channel::fault")?;
         self.pool.report(&self.lane, Slip::Fault)

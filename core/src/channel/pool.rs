@@ -1,11 +1,12 @@
 //! A pool as its host sees it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::health::{FaultReport, Health, Slip};
+use crate::health::{FaultReport, Health, MOMENT, Slip};
 
 use super::agreement::Failures;
 use super::contract::Contract;
@@ -63,17 +64,22 @@ impl Pool {
         })
     }
 
-    /// What kernels have reported on this rank, by loads of host memory only: works while the device hangs.
+    /// What kernels have reported on this rank, by one load of host memory: works while the device hangs. The record of a
+    /// failure or a long wait can come some microseconds after this tells of it, since another part of the operation may
+    /// write it; [`faults`](Self::faults) and [`warnings`](Self::warnings) wait for the first.
     pub fn health(&self) -> Result<Health> {
         self.shared.page.health()
     }
 
-    /// The first fault of every channel that has failed on this rank since the last reset.
+    /// The first fault of every channel that has failed on this rank since the last reset, by loads of host memory only. Where
+    /// [`health`](Self::health) tells of a failure and no channel has a record yet, it is waited for, a tenth of a second at the
+    /// longest: there is none in the end where a device hangs at that very moment.
     pub fn faults(&self) -> Result<Vec<FaultReport>> {
         self.reports(Slip::Fault)
     }
 
-    /// The latest warning of every channel on which a wait took long since the last reset.
+    /// The latest warning of every channel on which a wait took long since the last reset; the first is waited for as in
+    /// [`faults`](Self::faults).
     pub fn warnings(&self) -> Result<Vec<FaultReport>> {
         self.reports(Slip::Warning)
     }
@@ -81,6 +87,7 @@ impl Pool {
     fn reports(&self, slip: Slip) -> Result<Vec<FaultReport>> {
         // A report may be logged, by code of the caller's, which holds nothing up.
         let lanes = self.shared.lanes()?;
+        self.shared.settle(slip, &lanes, Instant::now() + MOMENT)?;
         let reports = lanes.iter().map(|lane| self.shared.report(lane, slip));
         reports.filter_map(Result::transpose).collect()
     }

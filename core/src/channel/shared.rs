@@ -177,6 +177,12 @@ impl Shared {
         self.kernels.get(entry)
     }
 
+    /// Waits for the first record of these channels where the page tells of one.
+    pub(super) fn settle(&self, slip: Slip, lanes: &[Arc<Lane>], deadline: Instant) -> Result<()> {
+        let channels = lanes.iter().map(|lane| lane.index);
+        self.page.settle(slip, channels, deadline)
+    }
+
     /// The report of one of a channel's records, if a kernel has written it.
     pub(crate) fn report(&self, lane: &Lane, slip: Slip) -> Result<Option<FaultReport>> {
         let record = self.page.record(lane.index, slip)?;

@@ -9,7 +9,7 @@ use slabfence_sys::CUuuid;
 
 use crate::error::{Error, Result};
 use crate::group::Rank;
-use crate::health::{FaultReport, Health, Slip};
+use crate::health::{FaultReport, Health, MOMENT, Slip};
 use crate::layout::{ChannelHealth, Transport};
 
 use super::bytes::KindBytes;
@@ -262,6 +262,13 @@ impl Look<'_> {
         }
         // It may have changed while the device was waited for.
         status.health = self.shared.page.health()?;
+        if status.health == Health::Failed && status.channels.iter().all(|it| it.fault.is_none()) {
+            let moment = deadline.min(Instant::now() + MOMENT);
+            self.shared.settle(Slip::Fault, &self.lanes, moment)?;
+            for (channel, lane) in status.channels.iter_mut().zip(&self.lanes) {
+                channel.fault = self.shared.report(lane, Slip::Fault)?;
+            }
+        }
         Ok(status)
     }
 }

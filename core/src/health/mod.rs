@@ -6,7 +6,7 @@ mod report;
 mod watch;
 
 pub(crate) use clock::Clock;
-pub(crate) use page::{HealthPage, Slip};
+pub(crate) use page::{HealthPage, MOMENT, Slip};
 pub use report::FaultReport;
 pub(crate) use watch::FaultEvent;
 

@@ -1,6 +1,8 @@
 //! The host-mapped page of a pool: a header, then one pair of records a channel.
 
 use core::mem::offset_of;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::driver::{Device, DevicePtr, PinnedBuffer};
 use crate::error::Result;
@@ -72,6 +74,38 @@ impl HealthPage {
             (0, 0) => Health::Healthy,
             (0, _) => Health::Warned,
             _ => Health::Failed,
+        })
+    }
+
+    /// Waits until one of these channels has a record, where the header says that something has happened, and until
+    /// `deadline` at the longest. A warp that finds the record claimed sets the header while the one that claimed it may still
+    /// be writing, so there can be a state with no record yet. It is not waited for where no channel is left.
+    pub(crate) fn settle(
+        &self,
+        slip: Slip,
+        channels: impl ExactSizeIterator<Item = usize> + Clone,
+        deadline: Instant,
+    ) -> Result<()> {
+        while channels.len() > 0 && self.says(slip)? {
+            for channel in channels.clone() {
+                if self.record(channel, slip)?.is_some() {
+                    return Ok(());
+                }
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether the header says that there is such a record.
+    fn says(&self, slip: Slip) -> Result<bool> {
+        let (fault, warning) = halves(self.buffer.load(HEADER_WORD)?);
+        Ok(match slip {
+            Slip::Warning => warning != 0,
+            Slip::Fault => fault != 0,
         })
     }
 
@@ -147,6 +181,11 @@ impl HealthPage {
     }
 }
 
+/// Longest wait for a record of which the header tells: a warp that lives writes one in microseconds.
+pub(crate) const MOMENT: Duration = Duration::from_millis(100);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_micros(50);
+
 /// Words of a record that mean something.
 const WORDS: usize = offset_of!(FaultRecord, reserved) / size_of::<u64>();
 type Words = [u64; WORDS];
@@ -190,6 +229,7 @@ const fn halves(word: u64) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::fake;
 
     /// What is made of a record that is read so, one reading after the other, and how often it was read.
     fn of(readings: &[Words]) -> (Option<Words>, usize) {
@@ -216,5 +256,48 @@ mod tests {
         assert_eq!(of(&[old, none]), (None, 2));
         let ever: Vec<Words> = (1..100).map(|i| [i; WORDS]).collect();
         assert_eq!(of(&ever), (Some([16; WORDS]), READINGS));
+    }
+
+    const FAR: Duration = Duration::from_secs(60);
+
+    /// How long it takes until a page of two channels has settled, with this header, while `body` does something to it.
+    fn settles(header: u64, within: Duration, body: impl FnOnce(&HealthPage) + Send) -> Duration {
+        let page = HealthPage::new(&fake::device(), 2, Clock::GlobalTimer).unwrap();
+        page.buffer.store(HEADER_WORD, header).unwrap();
+        let begin = Instant::now();
+        thread::scope(|threads| {
+            threads.spawn(|| body(&page));
+            let settled = page.settle(Slip::Fault, 0..2, begin + within);
+            settled.unwrap();
+        });
+        begin.elapsed()
+    }
+
+    #[test]
+    fn a_record_that_comes_after_the_word_of_its_pool_is_waited_for() {
+        let took = settles(3, FAR, |page| {
+            thread::sleep(Duration::from_millis(20));
+            let fault = HealthPage::offset(1) + offset_of!(ChannelHealth, fault);
+            page.buffer.store(fault, 7).unwrap();
+        });
+        assert!((Duration::from_millis(20)..FAR).contains(&took), "{took:?}");
+    }
+
+    #[test]
+    fn a_record_that_does_not_come_or_is_forgotten_is_not_waited_for() {
+        let moment = Duration::from_millis(20);
+        let took = settles(3, moment, |_| ());
+        assert!((moment..FAR).contains(&took), "{took:?}");
+        let took = settles(3, FAR, |page| page.clear().unwrap());
+        assert!(took < FAR, "{took:?}");
+        // Nothing has failed: a wait was long.
+        let took = settles(1 << 32, FAR, |_| ());
+        assert!(took < FAR, "{took:?}");
+        // No channel is left that could have one.
+        let page = HealthPage::new(&fake::device(), 2, Clock::GlobalTimer).unwrap();
+        page.buffer.store(HEADER_WORD, 3).unwrap();
+        let begin = Instant::now();
+        page.settle(Slip::Fault, 0..0, begin + FAR).unwrap();
+        assert!(begin.elapsed() < FAR);
     }
 }
