@@ -1,7 +1,10 @@
 //! Capture scopes within one another, and graphs of one channel that nothing tells apart.
 
+use core::mem::offset_of;
+
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::{CaptureMode, Graph, Stream};
+use slabfence::layout::Header;
 use slabfence_tests::graphs::{capture, local_block};
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_ranks};
@@ -62,6 +65,61 @@ fn behind_an_inner_scope_the_outer_one_goes_on_with_its_channel() {
         assert!(gather.output().unwrap() == gather.expected(3));
         drop((before, within, behind));
         pool.close().unwrap();
+    });
+}
+
+/// Scopes are left in reverse order within a pool. Those of another have nothing to do with it, on one stream as on two.
+#[test]
+fn scopes_of_two_pools_may_be_left_in_any_order_and_take_their_own_pools_operations() {
+    let (_machine, driver) = machine(2);
+    on_ranks(&driver, 2, |member| {
+        let pools = [(); 2].map(|()| pool(member, &["a", "eager"]));
+        let gathers = [(); 2].map(|()| Gather::new(member, &contract(), 1).unwrap());
+        let stream = Stream::new(&member.device).unwrap();
+        let blocks = [0, 1].map(|at: usize| {
+            let graph = capture(&pools[at], &stream, "a", |channel| {
+                gathers[at].enqueue(channel, &stream).unwrap();
+            });
+            local_block(&graph)
+        });
+        let [first, second] = [0, 1].map(|at: usize| pools[at].capture("a", &stream).unwrap());
+        stream.begin_capture(CaptureMode::ThreadLocal).unwrap();
+        for at in [1, 0] {
+            let eager = pools[at].channel("eager").unwrap();
+            gathers[at].enqueue(&eager, &stream).unwrap();
+        }
+        let both = stream.end_capture().unwrap();
+        first.finish().unwrap();
+        // The pool of the scope that was left is free, the other's still in its scope.
+        let other = Stream::new(&member.device).unwrap();
+        for (at, gather) in gathers.iter().enumerate() {
+            let eager = pools[at].channel("eager").unwrap();
+            gather.fill(member.rank(), 1).unwrap();
+            let enqueued = gather.enqueue(&eager, &other);
+            assert_eq!(enqueued.is_ok(), at == 0, "{enqueued:?}");
+        }
+        other.synchronize().unwrap();
+        assert!(gathers[0].output().unwrap() == gathers[0].expected(1));
+        second.finish().unwrap();
+        let nodes = both.nodes().unwrap();
+        let used = nodes.iter().filter_map(|node| {
+            let block = &node.kernel()?.params.as_ref()?[0].bytes;
+            let local = &block[offset_of!(Header, local)..][..8];
+            Some(u64::from_le_bytes(local.try_into().unwrap()))
+        });
+        assert_eq!(used.collect::<Vec<_>>(), [blocks[1], blocks[0]]);
+        for gather in &gathers {
+            gather.fill(member.rank(), 2).unwrap();
+        }
+        both.instantiate().unwrap().launch(&stream).unwrap();
+        stream.synchronize().unwrap();
+        for gather in &gathers {
+            assert!(gather.output().unwrap() == gather.expected(2));
+        }
+        drop(both);
+        for pool in pools {
+            pool.close().unwrap();
+        }
     });
 }
 
