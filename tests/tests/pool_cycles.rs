@@ -1,8 +1,10 @@
 //! Set-up and close again and again, between threads and between processes: descriptors, threads, ranges of addresses and
 //! memory end where they were.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use slabfence::channel::Contract;
@@ -23,6 +25,30 @@ const CYCLES: u32 = 1000;
 const USED: u32 = 7;
 /// The test that has a process to itself.
 const ALONE: &str = "a_thousand_set_ups_and_closes_of_threads_leave_the_process_as_it_was";
+
+/// Allocations that are alive. The size of a process tells of large ones only.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[allow(unsafe_code, reason = "an allocator is unsafe to implement")]
+// SAFETY: the system's allocator does it all.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
 
 fn contract(cycle: u32) -> Contract {
     let mut contract = Contract {
@@ -87,6 +113,7 @@ fn threads() {
     (0..WARM_UP).for_each(|n| cycle(&driver, n));
     drop_released();
     let before = Usage::still();
+    let alive = ALIVE.load(Ordering::Relaxed);
     assert_eq!(machine.live(), Live::default());
     for n in WARM_UP..CYCLES {
         cycle(&driver, n);
@@ -94,8 +121,10 @@ fn threads() {
     }
     drop_released();
     let after = Usage::settled(&before);
-    println!("before: {before:?}\nafter:  {after:?}");
+    let left = ALIVE.load(Ordering::Relaxed);
+    println!("before: {before:?}, {alive} allocations\nafter:  {after:?}, {left} allocations");
     assert!(after.is_that(&before), "{after:?} after {before:?}");
+    assert_eq!(left, alive);
     assert_eq!(machine.faults(), Vec::<String>::new());
 }
 
