@@ -28,3 +28,4 @@ pub mod seams;
 pub mod shape;
 pub mod untested;
 pub mod usage;
+pub mod watched;

@@ -6,6 +6,8 @@ use slabfence::driver::{Device, DeviceBuffer, DevicePtr, Driver, Kernel, Module,
 use slabfence::layout::{DeviceStruct, Field};
 use slabfence_emu::{Machine, Profile};
 
+use crate::watched::Watched;
+
 const PTX: &str = "
 .version 7.0
 .target sm_80
@@ -66,26 +68,26 @@ impl DeviceStruct for Words {
     const DOC: &'static [&'static str] = &[];
 }
 
-/// A machine of `devices` devices and its driver.
+/// A machine of `devices` devices and its driver. No device of it may have had a fault when it goes.
 ///
 /// # Panics
 ///
 /// When there is none: these are tests.
-pub fn machine(devices: u32) -> (Machine, Driver) {
+pub fn machine(devices: u32) -> (Watched, Driver) {
     machine_of("h200-nvlink", devices)
 }
 
-/// A machine of `devices` devices of a profile, and its driver.
+/// [`machine`] of a profile.
 ///
 /// # Panics
 ///
 /// When there is none: these are tests.
-pub fn machine_of(profile: &str, devices: u32) -> (Machine, Driver) {
+pub fn machine_of(profile: &str, devices: u32) -> (Watched, Driver) {
     let profile = Profile::named(profile).expect("a known profile");
     let machine = Machine::new(profile, devices).expect("a machine");
     let api = machine.api().expect("its function table");
     let driver = Driver::from_api(api).expect("its driver");
-    (machine, driver)
+    (Watched::new(machine), driver)
 }
 
 /// The kernels on one device, with a stream to run them on.

@@ -5,9 +5,9 @@ use slabfence::sys::{
     CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationProp, CUmemAllocationType,
     CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType,
 };
-use slabfence_emu::Machine;
 use slabfence_emu::held::{End, Finding, Plan, Policy};
 use slabfence_tests::probe::{Probe, machine};
+use slabfence_tests::watched::Watched;
 
 const PLAN: Plan = Plan::new(Policy::Random);
 const PAGE: usize = 2 << 20;
@@ -77,7 +77,7 @@ fn poking(probe: &Probe, to: u64) -> GraphExec {
 }
 
 /// One device with the probe's kernels, and a page of reserved addresses.
-fn bench() -> (Machine, Device, Probe, u64) {
+fn bench() -> (Watched, Device, Probe, u64) {
     let (machine, driver) = machine(1);
     let device = Device::open(&driver, 0).unwrap();
     let probe = Probe::new(&device).unwrap();
@@ -86,7 +86,7 @@ fn bench() -> (Machine, Device, Probe, u64) {
 }
 
 /// What a replay on the held machine finds.
-fn replay(machine: &Machine, probe: &Probe, exec: &mut GraphExec) -> (Vec<Finding>, End) {
+fn replay(machine: &Watched, probe: &Probe, exec: &mut GraphExec) -> (Vec<Finding>, End) {
     let mut held = machine.hold().unwrap();
     exec.launch(&probe.stream).unwrap();
     let run = held.run(&PLAN, 1).unwrap();

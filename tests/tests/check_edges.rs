@@ -5,9 +5,9 @@ use slabfence::driver::{
     CaptureMode, Device, DeviceBuffer, Driver, Event, GraphExec, PinnedBuffer, Stream,
 };
 use slabfence::sys::{CUstream, CUstream_flags};
-use slabfence_emu::Machine;
 use slabfence_emu::held::{End, Plan, Policy, Rule};
 use slabfence_tests::probe::{Probe, machine};
+use slabfence_tests::watched::Watched;
 
 const PLAN: Plan = Plan::new(Policy::Random);
 /// The word's offset in its buffer.
@@ -15,7 +15,7 @@ const AT: u64 = 16;
 
 /// Two devices with two streams each, a word that both reach, and a place to copy it to on each device.
 struct Bench {
-    machine: Machine,
+    machine: Watched,
     _driver: Driver,
     devices: [Device; 2],
     probes: [[Probe; 2]; 2],

@@ -1,9 +1,9 @@
 //! Small kernels on held machines: what all schedules find that one does not, and what the detector sees.
 
 use slabfence::driver::{Device, Driver, Kernel, Module, PinnedBuffer, Stream};
-use slabfence_emu::Machine;
 use slabfence_emu::held::{Bounds, End, Exhaustion, Plan, Policy, Reason, Rule, Wait, Waiter};
 use slabfence_tests::probe::{Words, machine};
+use slabfence_tests::watched::Watched;
 
 const PTX: &str = "
 .version 8.0
@@ -83,7 +83,7 @@ POLL:
 
 /// Two devices, a kernel on each, and memory that both reach: data at 0, a flag at 64, a result at 128.
 struct Pair {
-    machine: Machine,
+    machine: Watched,
     _driver: Driver,
     memory: PinnedBuffer,
     kernels: [(Kernel, Stream); 2],

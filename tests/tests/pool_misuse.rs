@@ -88,6 +88,7 @@ fn close_during_a_capture_that_the_host_began_by_itself_frees_nothing_that_runs(
 #[test]
 fn a_pool_still_closes_on_a_context_that_a_fault_has_broken() {
     let (machine, driver) = machine(2);
+    machine.may_fault();
     on_ranks(&driver, 2, |member| {
         let (pool, channel) = member.channel(&contract(), "decode").unwrap();
         let stream = Stream::new(&member.device).unwrap();

@@ -10,12 +10,13 @@ use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
 use slabfence::health::Health;
 use slabfence::layout::{Cause, LocalBlock, OperationKind, Transport};
 use slabfence::sys::{CUresult, CUstream};
-use slabfence_emu::{Live, Machine};
+use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::host::contract;
 use slabfence_tests::late::FAIL;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_members, on_ranks};
+use slabfence_tests::watched::Watched;
 
 /// A loaded host answers late.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -166,7 +167,7 @@ unsafe extern "C" fn query(stream: CUstream) -> CUresult {
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A machine with devices that can be made silent.
-fn silent_machine() -> (Machine, Driver) {
+fn silent_machine() -> (Watched, Driver) {
     let (machine, _) = machine(2);
     let mut api = machine.api().unwrap();
     let inner = api.cuStreamQuery.expect("the emulator's");

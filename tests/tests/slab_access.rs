@@ -2,14 +2,14 @@
 
 use slabfence::driver::Device;
 use slabfence::slab::{Inbox, Kind, Mapping, Outbox, Signal};
-use slabfence_emu::Machine;
 use slabfence_tests::probe::{Probe, is_illegal_address, machine};
+use slabfence_tests::watched::Watched;
 
 struct Pair<K: Kind> {
     mapping: Mapping<K>,
     owner: Probe,
     peer: Probe,
-    _machine: Machine,
+    machine: Watched,
 }
 
 /// A mapping on device 0, and a probe on it and on device 1.
@@ -21,18 +21,20 @@ fn pair<K: Kind>() -> Pair<K> {
         mapping: Mapping::create(&here, 1).unwrap(),
         owner: Probe::new(&here).unwrap(),
         peer: Probe::new(&there).unwrap(),
-        _machine: machine,
+        machine,
     }
 }
 
 #[test]
 fn without_a_grant_a_peer_can_neither_load_nor_store() {
     let pair = pair::<Signal>();
+    pair.machine.may_fault();
     let address = pair.mapping.range().ptr().get();
     let error = pair.peer.peek(address).unwrap_err();
     assert!(is_illegal_address(&error), "{error}");
 
     let pair = self::pair::<Signal>();
+    pair.machine.may_fault();
     let address = pair.mapping.range().ptr().get();
     let error = pair.peer.poke(address, 1).unwrap_err();
     assert!(is_illegal_address(&error), "{error}");
@@ -41,6 +43,7 @@ fn without_a_grant_a_peer_can_neither_load_nor_store() {
 #[test]
 fn a_peer_loads_from_an_outbox_and_its_store_there_faults() {
     let pair = pair::<Outbox>();
+    pair.machine.may_fault();
     let address = pair.mapping.range().ptr().get();
     pair.owner.poke(address, 41).unwrap();
     pair.mapping.grant(&[1]).unwrap();

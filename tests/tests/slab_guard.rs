@@ -23,7 +23,8 @@ fn a_mapping_is_zero_and_its_first_and_last_words_are_the_owners_to_write() {
 
 /// Stores to an address relative to a fresh mapping and gives what comes of it.
 fn poke_at(address: impl FnOnce(&Mapping<Signal>) -> u64) -> slabfence::Result<()> {
-    let (_machine, driver) = machine(1);
+    let (machine, driver) = machine(1);
+    machine.may_fault();
     let device = Device::open(&driver, 0)?;
     // A neighbour on either side: a guard must lie between, not only where addresses happen to end.
     let _before = Mapping::<Outbox>::create(&device, 1)?;
@@ -51,6 +52,7 @@ fn a_store_into_either_guard_faults() {
 #[test]
 fn the_word_behind_an_arenas_last_range_faults() {
     let (machine, driver) = machine(1);
+    machine.may_fault();
     let device = Device::open(&driver, 0).unwrap();
     let arena = Arena::<Outbox>::create(&device, 1000, 3).unwrap();
     let probe = Probe::new(&device).unwrap();
