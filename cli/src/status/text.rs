@@ -85,11 +85,16 @@ fn pool(of: &Pool, lines: &mut Vec<String>) {
 }
 
 fn channel(of: &Channel, lines: &mut Vec<String>) {
-    let holders = match (of.owner.scope, of.owner.graphs) {
-        (false, 0) => "eager".to_owned(),
-        (false, 1) => "1 graph".to_owned(),
-        (false, graphs) => format!("{graphs} graphs"),
-        (true, graphs) => format!("capture scope, {graphs} graphs"),
+    let graphs = match of.owner.graphs {
+        0 => None,
+        1 => Some("1 graph".to_owned()),
+        graphs => Some(format!("{graphs} graphs")),
+    };
+    let scope = of.owner.scope.then(|| "capture scope".to_owned());
+    let holders: Vec<String> = scope.into_iter().chain(graphs).collect();
+    let holders = match holders.is_empty() {
+        true => "eager".to_owned(),
+        false => holders.join(", "),
     };
     let device = match (of.epoch, of.begun, of.running, of.resets) {
         (Some(epoch), Some(begun), Some(running), Some(resets)) => {
@@ -139,5 +144,58 @@ fn limit(seconds: f64) -> String {
     match seconds {
         0.0 => "never".to_owned(),
         seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(scope: bool, graphs: u64, running: bool, warning: Option<&str>) -> Vec<String> {
+        let bytes = json!({ "local": 8704, "signal": 0, "inbox": 0, "outbox": 0, "total": 8704 });
+        let record = |words: &str| {
+            json!({
+                "words": words, "cause": null, "operation": null, "epoch": 7, "late_rank": 1, "late_ranks": [1],
+                "cta": 0, "phase": 0, "expected": null, "seen": null, "waited_seconds": 5.0,
+            })
+        };
+        let told = json!({
+            "name": "decode", "owner": { "scope": scope, "graphs": graphs }, "epoch": 7, "begun": 5, "running": running,
+            "resets": 1, "launched": 2, "recorded": 3, "bytes": bytes, "host_bytes": 256,
+            "warning": warning.map(record), "fault": null,
+        });
+        let mut lines = Vec::new();
+        let of = serde_json::from_value(told).expect("a channel");
+        channel(&of, &mut lines);
+        lines
+    }
+
+    #[test]
+    fn a_channels_line_tells_what_holds_it_and_what_it_has_done() {
+        let told = |scope, graphs| {
+            let lines = lines(scope, graphs, false, None);
+            let [line] = &lines[..] else {
+                panic!("{lines:?}")
+            };
+            let line = line.strip_prefix("      decode: ").expect("its name");
+            let (holders, done) = line.split_once("; ").expect("what it has done");
+            assert_eq!(done, "epoch 7, 5 begun, 1 resets, 2 launched, 3 recorded");
+            holders.to_owned()
+        };
+        assert_eq!(told(false, 0), "eager");
+        assert_eq!(told(false, 1), "1 graph");
+        assert_eq!(told(false, 2), "2 graphs");
+        assert_eq!(told(true, 0), "capture scope");
+        assert_eq!(told(true, 1), "capture scope, 1 graph");
+    }
+
+    #[test]
+    fn a_wait_that_goes_on_has_a_line_of_its_own() {
+        let lines = lines(false, 0, true, Some("rank 1 is late\u{1b}"));
+        let first =
+            "      decode: eager; epoch 7, 5 begun (one runs), 1 resets, 2 launched, 3 recorded";
+        assert_eq!(lines, [first, "        warning: rank 1 is late\\u{1b}"]);
     }
 }
