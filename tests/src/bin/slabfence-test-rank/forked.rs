@@ -1,13 +1,16 @@
 //! Forks, as hosts make them.
 
+use std::env;
 use std::fmt;
 use std::io::{self, Read};
+use std::process;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use slabfence::Error;
 use slabfence::channel::{Channel, Contract, Pool};
 use slabfence::driver::Stream;
+use slabfence::status;
 use slabfence_tests::ranks::Member;
 
 use super::Outcome;
@@ -64,6 +67,7 @@ pub fn try_everything(
 ) -> Outcome {
     let stream = Stream::new(&member.device)?;
     let mut stage = Stage::new(member, contract, pool, channel)?;
+    let server = status::serve(&env::temp_dir())?;
     let scope = pool.capture("decode", &stream)?;
     match fork_watched(&mut stage)? {
         Some(mut wrong) => {
@@ -75,6 +79,15 @@ pub fn try_everything(
         }
         None => {
             scope.finish()?;
+            // The child has dropped it too, and ended.
+            if !server.path().exists() {
+                return Err("a forked child has removed the socket of its parent's server".into());
+            }
+            let told = status::read(&env::temp_dir(), process::id())?;
+            let told = told.ok_or("the server does not answer behind a fork")?;
+            if told.pools.len() != 1 {
+                return Err(format!("behind a fork the server tells of {:?}", told.pools).into());
+            }
             stage.unchanged()
         }
     }
