@@ -21,6 +21,9 @@ use crate::ranks::Member;
 
 /// How long ranks wait for one another where one fails; half of it for memory that is not handed over.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// Equal worlds among which the points are divided, as [`Place::share`] says. Most of a round is waiting, so they live at the same
+/// time.
+pub const SHARES: usize = 3;
 /// How long what is closed by another thread may take.
 const CLOSED: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,8 @@ pub struct Place<'a> {
     pub rank: u32,
     /// How many there are.
     pub world: u32,
+    /// Which share of the points is this world's.
+    pub share: usize,
     /// How their pools reach one another.
     pub transport: Transport,
     /// What the pools' exchanges go over, and fail.
@@ -55,8 +60,8 @@ fn holdings() -> (usize, usize) {
     (descriptors, files.len())
 }
 
-/// [`every_call`](super::every_call) for this rank of a world of processes, over the points that are `wanted` of the steps of
-/// these names. After every round each process has the descriptors and the memory that it had before.
+/// [`every_call`](super::every_call) for this rank of a world of processes, over its share of the points that are `wanted` of the
+/// steps of these names. After every round each process has the descriptors and the memory that it had before.
 ///
 /// # Panics
 ///
@@ -72,6 +77,7 @@ pub fn every_call_apart<S: Send>(
         machine,
         rank,
         world,
+        share,
         transport,
         ..
     } = place;
@@ -104,6 +110,7 @@ pub fn every_call_apart<S: Send>(
     let mut lives = Lives::begin(&seat, make(&seat), &round, &now, false);
     let mut mine = ledger.points(rank);
     mine.retain(wanted);
+    let mine: Vec<Point> = mine.into_iter().skip(share).step_by(SHARES).collect();
     let counts = seat.meet(&mine.len().to_string());
     let counts = counts.iter().map(|count| count.parse().expect("a number"));
     let mut held = holdings();

@@ -21,7 +21,7 @@ use crate::adversary::Damage;
 use crate::injection::{EXCHANGE, Ledger, Point, When};
 use crate::ranks::{Gather, Member};
 
-pub use apart::{Place, every_call_apart};
+pub use apart::{Place, SHARES, every_call_apart};
 pub use round::{abandon, close, create, create_and_close};
 pub use together::{every_call, every_damage, pairs_of_calls};
 
@@ -98,7 +98,7 @@ impl fmt::Debug for Seat<'_> {
 }
 
 /// How many points were tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Injected {
     /// Of the driver's calls.
     pub calls: usize,

@@ -36,6 +36,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         machine,
         rank: part.rank,
         world: part.world,
+        share: part.step as usize,
         transport: match part.pull {
             true => Transport::Pull,
             false => Transport::Push,
@@ -54,6 +55,6 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
             |seat, (), point| create_and_close(seat, point),
         ),
     };
-    println!("{} {}", injected.calls, injected.exchanges);
+    println!("{injected:?}");
     Ok(())
 }
