@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use slabfence_tests::exhaust::say;
 use slabfence_tests::processes::{Ending, Folder, Ranks, holders};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
@@ -29,9 +30,19 @@ fn named(scenario: &str, victim: usize) -> String {
     }
 }
 
-/// Kills one of three ranks where the scenario has it stand, lets the others go on once they stand too, and gives what
-/// they printed.
-fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String>> {
+/// What the other ranks do before one is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// They go on.
+    GoOn,
+    /// They tell that they have come to where it is, and go on.
+    Pass,
+    /// They stand there too, until it is dead.
+    Stand,
+}
+
+/// Kills one of three ranks where the scenario has it stand, and gives what the others printed.
+fn bereaved(scenario: &str, victim: usize, do_others: Others) -> Vec<Vec<String>> {
     let folder = Folder::new();
     let mut ranks = Ranks::start(
         PROGRAM,
@@ -42,17 +53,18 @@ fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String
     );
     let others: Vec<usize> = (0..3).filter(|&rank| rank != victim).collect();
     ranks.ready(victim);
-    if others_stand {
+    if do_others != Others::GoOn {
         others.iter().for_each(|&rank| ranks.ready(rank));
     }
     let files = ranks.memory(victim);
     let begin = Instant::now();
     ranks.kill(victim);
-    if scenario != "die-after" && others_stand {
+    let gives_back = scenario == "die-after" || scenario.starts_with("die-in-close:");
+    if do_others != Others::GoOn && !gives_back {
         // The victim has at least its own three shared arenas and one of a peer.
         assert!(files.len() > 3, "{files:?}");
     }
-    if others_stand {
+    if do_others == Others::Stand {
         others.iter().for_each(|&rank| ranks.go(rank));
     }
     let mut endings = ranks.finish();
@@ -82,8 +94,11 @@ fn bereaved(scenario: &str, victim: usize, others_stand: bool) -> Vec<Vec<String
 }
 
 fn in_setup(victim: usize) {
+    say(&format!(
+        "creation, 3 processes: {SETUP} kills of rank {victim}"
+    ));
     for step in 0..SETUP {
-        for out in bereaved(&format!("die-in-setup:{step}"), victim, false) {
+        for out in bereaved(&format!("die-in-setup:{step}"), victim, Others::GoOn) {
             let (kept, line, left) = match &out[..] {
                 [line, left] => (None, line, left),
                 [kept, line, left] => (Some(kept.as_str()), line, left),
@@ -112,10 +127,65 @@ fn a_hub_that_is_killed_after_any_step_of_the_setup_ends_it_by_name() {
     in_setup(0);
 }
 
+/// Kills a rank before the first exchange of a call, of which there are so many, and after each. `ends` has how the call and a
+/// close after it end on the others then, `true`: well.
+fn in_call(call: &str, exchanges: usize, ends: impl Fn(usize) -> [bool; 2]) {
+    for victim in [2, 0] {
+        for step in 0..=exchanges {
+            for out in bereaved(&format!("die-in-{call}:{step}"), victim, Others::Pass) {
+                let [called, closed, abandoned, done, left] = &out[..] else {
+                    panic!("{out:?}")
+                };
+                let words = format!("rank {victim} left the group");
+                let ended = [(call, called), ("close", closed)].map(|(call, line)| {
+                    let said = line.strip_prefix(&format!("{call}: "));
+                    let said = said.unwrap_or_else(|| panic!("{call} {step}: {line}"));
+                    assert!(
+                        said == "done" || said.starts_with(&words),
+                        "step {step}: {line}"
+                    );
+                    said == "done"
+                });
+                // A hub may die before it has told the others how this step ended.
+                let before = (victim == 0 && step > 0).then(|| ends(step - 1));
+                assert!(
+                    ended == ends(step) || Some(ended) == before,
+                    "step {step}: {out:?}"
+                );
+                let end = [abandoned, done, left].map(String::as_str);
+                assert_eq!(end, [ABANDONED, "done", "nothing left"], "step {step}");
+            }
+        }
+    }
+    let kills = 2 * (exchanges + 1);
+    say(&format!("{call}, 3 processes: {kills} kills"));
+}
+
+#[test]
+fn a_rank_that_is_killed_anywhere_in_a_preparation_fails_it_by_name() {
+    in_call("prepare", 3, |step| [step == 3, false]);
+}
+
+#[test]
+fn a_rank_that_is_killed_anywhere_in_a_reset_fails_it_by_name() {
+    in_call("reset", 4, |step| [step == 4, false]);
+}
+
+#[test]
+fn a_rank_that_is_killed_anywhere_in_a_retirement_fails_it_by_name() {
+    in_call("retire", 5, |step| [step == 5, false]);
+}
+
+/// Once all were at rest nobody is needed, and with the peers' memory unmapped nobody is missed.
+#[test]
+fn a_rank_that_is_killed_anywhere_in_a_close_fails_it_by_name_until_all_are_at_rest() {
+    in_call("close", 4, |step| [step >= 3, step >= 2]);
+}
+
 fn in_run(scenario: &str) {
     for victim in [2, 0] {
         let mut late = 0;
-        for out in bereaved(scenario, victim, true) {
+        for out in bereaved(scenario, victim, Others::Stand) {
             let [fault, reset, close, abandoned, done, left] = &out[..] else {
                 panic!("{out:?}")
             };
@@ -163,7 +233,7 @@ fn a_rank_that_is_killed_while_the_others_wait_for_it_by_pull_fails_their_operat
 #[test]
 fn a_rank_that_is_killed_after_it_has_closed_is_missed_by_nobody() {
     for victim in [2, 0] {
-        for out in bereaved("die-after", victim, true) {
+        for out in bereaved("die-after", victim, Others::Stand) {
             assert_eq!(out, ["done", "nothing left"]);
         }
     }
@@ -173,7 +243,7 @@ fn a_rank_that_is_killed_after_it_has_closed_is_missed_by_nobody() {
 #[test]
 fn a_killed_rank_whose_forked_child_lives_on_is_missed_at_once() {
     for victim in [2, 0] {
-        for out in bereaved("die-with-child", victim, false) {
+        for out in bereaved("die-with-child", victim, Others::GoOn) {
             let [line, left] = &out[..] else {
                 panic!("{out:?}")
             };

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod boot;
+mod calls;
 mod cycles;
 mod ending;
 mod exchange;

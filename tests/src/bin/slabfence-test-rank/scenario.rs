@@ -1,7 +1,6 @@
 //! What the ranks do once they have met.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::boot;
+use super::calls;
 use super::cycles;
 use super::ending;
 use super::exchange;
@@ -26,7 +26,7 @@ use super::inject;
 use super::leave;
 use super::part::Part;
 use super::replayed;
-use super::stand::{self, Standing};
+use super::stand::{self, Exchanges, Standing};
 use super::stopped;
 use super::subgroups;
 use super::{Outcome, PATIENCE};
@@ -55,15 +55,13 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
     group(&bootstrap)?
         .with_timeout(PATIENCE)
         .verdict("all have joined", &Ok(()))?;
+    let left = Arc::new(Exchanges::default());
     match part.name.as_str() {
-        "die-in-setup" if part.is_victim() && part.step == 0 => stand::until_killed(),
         "die-in-setup" if part.is_victim() => {
-            let left = AtomicU32::new(part.step);
-            bootstrap = Arc::new(Standing {
-                inner: bootstrap,
-                left,
-            });
+            left.until_killed(part.step);
+            bootstrap = Arc::new(Standing::before(bootstrap, &left));
         }
+        _ if calls::of(part).is_some() => bootstrap = Arc::new(Standing::before(bootstrap, &left)),
         "die-with-child" if part.is_victim() => {
             forked::companion()?;
             stand::until_killed();
@@ -90,6 +88,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "end-exit" | "end-static" | "end-return" => return ending::run(part, member),
         "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),
         _ => {}
+    }
+    if let Some(call) = calls::of(part) {
+        return calls::run(part, call, &member, &left);
     }
     let contract = contract(part, part.world);
     let (pool, channel) = match member.channel(&contract, "decode") {

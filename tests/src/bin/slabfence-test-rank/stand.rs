@@ -81,15 +81,41 @@ pub fn in_a_network_of_its_own() -> io::Result<bool> {
 
 /// A bootstrap on which a rank stands still, until it is killed, after a number of exchanges.
 pub struct Standing {
-    pub inner: Arc<dyn Bootstrap>,
-    pub left: AtomicU32,
+    inner: Arc<dyn Bootstrap>,
+    left: Arc<Exchanges>,
+}
+
+/// Exchanges after which a rank stands still; none: it does not.
+#[derive(Default)]
+pub struct Exchanges(AtomicU32);
+
+impl Exchanges {
+    /// Stands still after so many from now on, at once after none.
+    pub fn until_killed(&self, count: u32) {
+        if count == 0 {
+            until_killed();
+        }
+        self.0.store(count, Ordering::Relaxed);
+    }
+}
+
+impl Standing {
+    pub fn before(inner: Arc<dyn Bootstrap>, left: &Arc<Exchanges>) -> Self {
+        let left = Arc::clone(left);
+        Self { inner, left }
+    }
 }
 
 impl Bootstrap for Standing {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let parts = self.inner.all_gather(bytes, deadline)?;
-        match self.left.fetch_sub(1, Ordering::Relaxed) {
-            1 => until_killed(),
+        let less = |left: u32| left.checked_sub(1);
+        let left = self
+            .left
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        match left {
+            Ok(1) => until_killed(),
             _ => Ok(parts),
         }
     }
