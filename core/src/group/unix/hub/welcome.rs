@@ -92,7 +92,7 @@ impl Hub {
     }
 
     /// The rank of who says this.
-    fn admit(&self, message: &[u8]) -> Result<usize, String> {
+    fn admit(&mut self, message: &[u8]) -> Result<usize, String> {
         let Some((_, Frame::Hello { rank, world, job })) = Frame::decode(message) else {
             return Err("that is no greeting of this version of slabfence".to_owned());
         };
@@ -104,11 +104,12 @@ impl Hub {
             return Err(format!("this job has {here} ranks, not {world}"));
         }
         let known = usize::try_from(rank).ok();
-        let Some((rank, member)) =
-            known.and_then(|rank| self.members.get(rank).map(|member| (rank, member)))
-        else {
+        let Some(rank) = known.filter(|&rank| rank < self.members.len()) else {
             return Err(format!("rank {rank} in a job of {here}"));
         };
+        // The end of its first connection may be here, too, and not have been seen yet.
+        self.hear(rank);
+        let member = &self.members[rank];
         if member.has_come {
             let is = match &member.connection {
                 Some(Connection {

@@ -9,7 +9,7 @@ use super::super::UnixBootstrap;
 use super::super::join::MAX_JOB;
 use super::{Folder, join, on_ranks, ranks, soon};
 use crate::error::Error;
-use crate::group::{Bootstrap, Rank};
+use crate::group::{Bootstrap, BootstrapError, Rank};
 use crate::socket::{self, Listener, Place};
 
 #[test]
@@ -81,6 +81,35 @@ fn a_second_job_of_the_same_name_is_refused_and_the_first_lives_on() {
     });
     // The name is free again.
     on_ranks(2, |rank| drop(join(&folder, rank, 2, 10_000).unwrap()));
+}
+
+#[test]
+fn a_rank_that_comes_again_after_it_has_left_is_refused_and_the_others_know_that_it_left() {
+    let folder = Folder::new();
+    let (came, refused) = (&Barrier::new(3), &Barrier::new(3));
+    on_ranks(3, |rank| {
+        let member = join(&folder, rank, 3, 10_000).unwrap();
+        came.wait();
+        if rank == 1 {
+            drop(member);
+            // At once: the hub may hear of the new connection first.
+            let again = join(&folder, 1, 3, 10_000);
+            refused.wait();
+            let Err(Error::Refused { why, .. }) = again else {
+                panic!("{again:?}");
+            };
+            let words = "the hub of job 'job' says: rank 1 has been there and has left; \
+                give every rank a number of its own and every job a name of its own";
+            assert_eq!(why, words);
+            return;
+        }
+        let left = Err(BootstrapError::Left { ranks: ranks(&[1]) });
+        let told = [(); 2].map(|()| member.all_gather(b"x", soon(60_000)));
+        // The hub stays until all have heard.
+        refused.wait();
+        assert_eq!(told, [left.clone(), left]);
+    });
+    assert_eq!(folder.files(), 0);
 }
 
 #[test]
