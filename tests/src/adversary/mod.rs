@@ -60,7 +60,7 @@ impl Adversary {
 
 impl Bootstrap for Adversary {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let fails = self.ledger.enter(EXCHANGE);
+        let fails = self.ledger.enter(EXCHANGE).map(|point| point.when);
         let lost = || Err(BootstrapError::Other("the line is cut".to_owned()));
         match fails {
             Some(When::Before) => return lost(),

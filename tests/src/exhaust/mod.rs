@@ -195,7 +195,8 @@ impl Seat<'_> {
 
     /// Ends a step whose call gave `result`. A driver call that failed has the same result on all ranks. An exchange that
     /// failed has failed for all of them, each in words of its own, unless it was their last: who loses only that fails
-    /// alone. Ranks may still wait for one another in it: they do no more afterwards. Whether all succeeded.
+    /// alone. Ranks may still wait for one another in it: they do no more afterwards. Who tells of one failed call tells its
+    /// code. Whether all succeeded.
     ///
     /// # Panics
     ///
@@ -213,13 +214,16 @@ impl Seat<'_> {
         };
         let said = self.meet(&own);
         // With a second fault a rank may have more to say: what only it has left.
-        let alike = said
-            .iter()
-            .all(|words| match self.faults.load(Ordering::Relaxed) {
-                0 | 1 => *words == own,
-                _ => words.is_empty() == own.is_empty(),
-            });
+        let faults = self.faults.load(Ordering::Relaxed);
+        let alike = said.iter().all(|words| match faults {
+            0 | 1 => *words == own,
+            _ => words.is_empty() == own.is_empty(),
+        });
         assert!(exchange || alike, "{said:?}");
+        if let (Some(point), 1, false, false) = (point, faults, exchange, own.is_empty()) {
+            let code = format!("({})", point.code().0);
+            assert!(own.contains(&code), "{own} tells nothing of {point}");
+        }
         if let (true, Some(Point { step, nth, .. })) = (own.is_empty() && !alike, point) {
             // Behind the verdict on a close's unmapping ranks free what is theirs, and need nobody for it.
             let alone = if step == "close" { 2 } else { 1 };

@@ -1,5 +1,7 @@
 //! What every entry of the driver does, and therefore how it can fail.
 
+use slabfence::sys::CUresult;
+
 /// When a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
@@ -40,6 +42,26 @@ impl When {
 
 /// The one entry that is none of the driver: an exchange with the other ranks.
 pub const EXCHANGE: &str = "all_gather";
+
+/// What calls fail with, in turn: nothing that stands for a broken context, and last a code that no driver has a name for.
+const CODES: [CUresult; 5] = [
+    CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+    CUresult::CUDA_ERROR_NOT_PERMITTED,
+    CUresult::CUDA_ERROR_UNKNOWN,
+    CUresult(4242),
+    CUresult::CUDA_ERROR_INVALID_VALUE,
+];
+
+/// The code with which the call of this number of an entry fails.
+pub(super) fn code(entry: &str, number: u32) -> CUresult {
+    // Of these it is an answer: nothing is mapped there any more, no further parameter, no address of the driver's.
+    let answers = ["cuMemUnmap", "cuFuncGetParamInfo", "cuPointerGetAttribute"];
+    let codes = match answers.contains(&entry) {
+        true => &CODES[..CODES.len() - 1],
+        false => &CODES[..],
+    };
+    codes[number as usize % codes.len()]
+}
 
 /// What a call does, and therefore how it can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -40,11 +40,21 @@ impl fmt::Display for Point {
             nth,
             when,
         } = self;
-        write!(f, "rank {rank}, {step}, {entry} {nth}, {when:?}")
+        write!(f, "rank {rank}, {step}, {entry} {nth}, {when:?}")?;
+        match *entry {
+            EXCHANGE => Ok(()),
+            _ => write!(f, ", {:?}", self.code()),
+        }
     }
 }
 
 impl Point {
+    /// What a call of the driver fails with: one code after another as the calls go, and ranks and moments apart.
+    pub fn code(&self) -> CUresult {
+        let after = u32::from(self.when == When::After);
+        effect::code(self.entry, self.nth + self.rank + 2 * after)
+    }
+
     /// The point for another process, where the step is one of these.
     ///
     /// # Panics
@@ -167,17 +177,17 @@ impl Ledger {
         points
     }
 
-    /// Counts a call, and tells whether it fails.
-    pub fn enter(&self, entry: &'static str) -> Option<When> {
+    /// Counts a call, and tells at which point it fails, if it does.
+    pub fn enter(&self, entry: &'static str) -> Option<Point> {
         let mut state = self.state();
         let step = state.step?;
         let count = state.calls.entry((step, entry)).or_default();
         let nth = *count;
         *count += 1;
         let here = |point: &&Point| (point.step, point.entry, point.nth) == (step, entry, nth);
-        let when = state.points.iter().find(here)?.when;
+        let point = *state.points.iter().find(here)?;
         state.hits += 1;
-        Some(when)
+        Some(point)
     }
 }
 
@@ -220,8 +230,10 @@ macro_rules! entry {
             fn watched<const SEAT: usize, const N: usize>(self) -> Self {
                 unsafe extern "C" fn before<const SEAT: usize, const N: usize, $($type),*>($($arg: $type),*) -> CUresult {
                     let fails = LEDGERS[SEAT].enter(SYMBOLS[N].entry);
-                    if fails == Some(When::Before) {
-                        return CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+                    if let Some(point) = fails
+                        && point.when == When::Before
+                    {
+                        return point.code();
                     }
                     let original = ORIGINALS[SEAT][N].load(Ordering::Acquire);
                     // SAFETY: set below, from a function of this type: every entry has one type.
@@ -230,10 +242,7 @@ macro_rules! entry {
                     };
                     // SAFETY: the caller's arguments, handed on as they are.
                     let code = unsafe { original($($arg),*) };
-                    match fails {
-                        Some(_) => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-                        None => code,
-                    }
+                    fails.map_or(code, |point| point.code())
                 }
                 ORIGINALS[SEAT][N].store(self as *mut (), Ordering::Release);
                 before::<SEAT, N, $($type),*>
