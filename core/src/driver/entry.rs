@@ -71,6 +71,9 @@ impl DriverError {
                 | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
                 | CUresult::CUDA_ERROR_INVALID_PC
                 | CUresult::CUDA_ERROR_LAUNCH_FAILED
+                | CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK
+                | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
+                | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
         )
     }
 }
