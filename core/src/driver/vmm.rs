@@ -329,13 +329,17 @@ impl GuardedMapping {
         })
     }
 
+    fn is_given_back(&self) -> bool {
+        self.mapped == Held::No && self.reserved.is_none() && self.physical.is_none()
+    }
+
     /// Unmaps, frees the addresses and releases the memory. An unmapping that failed stays to be done, and the next call goes
     /// on there; once all is given back, further calls do nothing. Freeing addresses and releasing memory are never repeated:
     /// whatever the driver returned, address or handle may be another allocation's by now. A mapping has no such heir, since
     /// its addresses stay reserved.
     pub(crate) fn close(&mut self) -> Result<()> {
         fork::refuse()?;
-        if self.mapped == Held::No && self.reserved.is_none() && self.physical.is_none() {
+        if self.is_given_back() {
             return Ok(());
         }
         let device = self.device.clone();
@@ -381,7 +385,12 @@ impl Drop for GuardedMapping {
         if fork::forked() {
             return;
         }
-        match self.close() {
+        // Nobody comes after this one to try again what may be tried again.
+        let closed = self.close().or_else(|error| match self.is_given_back() {
+            true => Err(error),
+            false => self.close(),
+        });
+        match closed {
             Err(Error::Driver(error)) if super::entry::gone(error.code) => {}
             Err(error) => log::error!(
                 "a mapping of {} bytes at {:#x} on device {} could not be given back and is leaked: {error}",

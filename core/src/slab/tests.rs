@@ -135,6 +135,32 @@ fn what_was_unmapped_although_the_driver_said_otherwise_counts_as_done() {
     assert_eq!(calls, ["cuMemUnmap"]);
 }
 
+/// Nobody can call it again.
+#[test]
+fn what_a_drop_could_not_unmap_it_tries_to_unmap_once_more() {
+    for (code, calls) in [
+        (OOM, &["cuMemUnmap", "cuMemUnmap"][..]),
+        // The first attempt has done it, whatever it said.
+        (
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            &[
+                "cuMemUnmap",
+                "cuMemUnmap",
+                "cuMemAddressFree",
+                "cuMemRelease",
+            ],
+        ),
+    ] {
+        let device = fake::device();
+        let mapping = Mapping::<Inbox>::create(&device, 1).unwrap();
+        fake::calls();
+        fake::fail("cuMemUnmap", code);
+        drop(mapping);
+        fake::fail("cuMemUnmap", CUresult::CUDA_SUCCESS);
+        assert_eq!(names(), calls);
+    }
+}
+
 /// Address or handle may be another allocation's by then.
 #[test]
 fn addresses_and_memory_whose_release_failed_are_told_and_never_released_again() {

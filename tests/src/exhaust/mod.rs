@@ -23,7 +23,7 @@ use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, SHARES, every_call_apart};
 pub use round::{abandon, close, create, create_and_close};
-pub use together::{every_call, every_damage, pairs_of_calls};
+pub use together::{Second, every_call, every_damage, pairs_of_calls};
 
 /// How often ranks try what has failed.
 const TRIES: usize = 8;
@@ -181,7 +181,8 @@ impl Seat<'_> {
         if !point.is_some_and(|point| here(&point) && damaged(&point)) {
             return false;
         }
-        if let Err(error) = result {
+        // With a second fault a rank may tell of that one.
+        if let (Err(error), 1) = (result, self.faults.load(Ordering::Relaxed)) {
             let (words, world) = (error.to_string(), self.member.group.world());
             let (message, parts) = (
                 " came damaged, or another came in its place",

@@ -92,14 +92,24 @@ pub fn every_damage<S: Send>(
     lived.len()
 }
 
-/// [`every_call`] with two faults a round, on two ranks of two: each `stride`-th point, and after it each call and exchange
-/// that the other rank makes only because of it, or where that is none the next of its own by the same stride. How many
+/// Whose call fails after a first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Second {
+    /// The other rank's.
+    Other,
+    /// The same rank's.
+    Same,
+}
+
+/// [`every_call`] with two faults a round, of two ranks: each `stride`-th point, and after it each call and exchange that the
+/// `second` rank makes only because of it, or where the other rank makes none the next of its own by the same stride. How many
 /// pairs, and in how many of them both calls failed.
 ///
 /// # Panics
 ///
 /// As [`every_call`].
 pub fn pairs_of_calls<S: Send>(
+    second: Second,
     stride: usize,
     make: impl Fn(&Seat<'_>) -> S + Sync,
     round: impl Fn(&Seat<'_>, &mut S, Option<Point>) + Sync,
@@ -108,14 +118,19 @@ pub fn pairs_of_calls<S: Send>(
     let pair = |lives: &mut Lives<'_, S, _>, usual: &Usual<'_>, n: usize, &first: &Point| {
         lives.fail(&[first]);
         let now = lives.points(usual.ledgers);
-        let others = |points: &[Point]| -> Vec<Point> {
-            let others = points.iter().filter(|point| point.rank != first.rank);
-            others.copied().collect()
+        let same = second == Second::Same;
+        let theirs = |points: &[Point]| -> Vec<Point> {
+            let theirs = points
+                .iter()
+                .filter(|point| (point.rank == first.rank) == same);
+            theirs.copied().collect()
         };
-        let mut seconds = others(&now);
-        seconds.retain(|point| !usual.points.contains(point));
-        if seconds.is_empty() {
-            let others = others(&usual.points);
+        let mut seconds = theirs(&now);
+        // A drop prepares its thread a second time where that fails, and no third time.
+        let twice = |point: &Point| first.prepares_a_thread() && point.prepares_a_thread();
+        seconds.retain(|point| !(usual.points.contains(point) || same && twice(point)));
+        if seconds.is_empty() && !same {
+            let others = theirs(&usual.points);
             seconds.push(others[n * stride % others.len()]);
         }
         let both = seconds

@@ -67,6 +67,16 @@ impl Point {
         format!("{} {step} {} {} {when}", self.rank, self.entry, self.nth)
     }
 
+    /// Whether the call is one of those that go before others on the same thread.
+    pub fn prepares_a_thread(&self) -> bool {
+        let prepares = [
+            "cuCtxGetCurrent",
+            "cuCtxPushCurrent",
+            "cuThreadExchangeStreamCaptureMode",
+        ];
+        prepares.contains(&self.entry)
+    }
+
     /// Whether the call belongs to a drain, in front of all that a step of a pool does.
     pub fn is_of_the_drain(&self) -> bool {
         self.entry == "cuCtxSynchronize"
