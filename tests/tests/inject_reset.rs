@@ -1,8 +1,11 @@
-//! Every driver call and every exchange of a reset failed: the pool can only be closed then, on all ranks.
+//! Every driver call and every exchange of a reset failed, of a pool that is well and of one whose operations have failed: the
+//! pool can only be closed then, on all ranks.
 
 use slabfence::channel::Pool;
+use slabfence::driver::Stream;
 use slabfence_tests::exhaust::{Seat, World, every_call};
 use slabfence_tests::injection::Point;
+use slabfence_tests::ranks::Gather;
 
 const NAMES: [&str; 2] = ["a", "b"];
 
@@ -21,7 +24,22 @@ fn reset(seat: &Seat<'_>, pool: &mut Pool, point: Option<Point>) {
         seat.close(point, pool);
         *pool = make(seat);
     }
+    assert!(pool.faults().expect("the records").is_empty());
     seat.operate(pool, "a");
+}
+
+/// Has the first rank ask for another operation than the others: it fails at once, on all.
+fn differ(seat: &Seat<'_>, pool: &Pool) {
+    let member = seat.member;
+    let channel = pool.channel("a").expect("a channel");
+    let stream = Stream::new(&member.device).expect("a stream");
+    let batch = if member.rank() == 0 { 2 } else { 1 };
+    let gather = Gather::new(member, &seat.contract, batch).expect("buffers");
+    gather.fill(member.rank(), 1).expect("an upload");
+    seat.meet("");
+    gather.enqueue(&channel, &stream).expect("enqueued");
+    stream.synchronize().expect("its end");
+    assert!(channel.fault().expect("a record").is_some());
 }
 
 fn every_point_of_a_reset(world: World, calls: usize, exchanges: usize) {
@@ -42,4 +60,18 @@ fn what_fails_anywhere_in_a_reset_by_3_ranks_leaves_a_pool_to_close() {
 #[test]
 fn what_fails_anywhere_in_a_reset_by_2_ranks_that_pull_leaves_a_pool_to_close() {
     every_point_of_a_reset(World::pulling(2), 698, 72);
+}
+
+/// Every exchange, and a fifth of the calls, which are those of a pool that is well.
+#[test]
+fn what_fails_in_a_reset_of_a_pool_that_has_failed_leaves_a_pool_to_close() {
+    let world = World {
+        stride: 5,
+        ..World::pushing(3)
+    };
+    let injected = every_call(world, make, |seat, pool, point| {
+        differ(seat, pool);
+        reset(seat, pool, point);
+    });
+    injected.tell("reset after a failure", world, 210, 108);
 }
