@@ -1,3 +1,5 @@
+mod faults;
+
 use super::*;
 use crate::group::ThreadBootstrap;
 use crate::socket::tests::as_another_user;
