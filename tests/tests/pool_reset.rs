@@ -1,5 +1,6 @@
 //! What a reset refuses before any rank has changed anything, so that the pool then goes on as it was, and what ends one.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,10 @@ use slabfence::Error;
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::{CaptureMode, Stream};
 use slabfence::group::{Rank, ThreadBootstrap};
+use slabfence::layout::{LocalBlock, started_warps, started_word};
 use slabfence_emu::Live;
-use slabfence_tests::probe::machine;
+use slabfence_tests::late::local_of;
+use slabfence_tests::probe::{Probe, machine};
 use slabfence_tests::ranks::{Gather, Member, on_members, on_ranks};
 
 fn contract() -> Contract {
@@ -165,6 +168,54 @@ fn a_rank_that_hangs_fails_the_reset_by_name_and_the_pool_can_only_be_closed() {
         // Its memory is still there.
         channel.verdict().unwrap();
         stream.synchronize().unwrap();
+        pool.close().unwrap();
+    });
+}
+
+/// Every word of the block by its place, so that one that a reset forgets shows: most of them no later operation would miss.
+#[test]
+fn a_reset_leaves_no_word_of_a_failure_in_the_channels_memory() {
+    let (_machine, driver) = machine(2);
+    let contract = Contract {
+        warn: Duration::from_millis(50),
+        fail: Duration::from_millis(300),
+        ..contract()
+    };
+    on_ranks(&driver, 2, |member| {
+        let (pool, channel) = member.channel(&contract, "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract, 2).unwrap();
+        let local = local_of(&pool, "decode");
+        let probe = Probe::new(&member.device).unwrap();
+        let words = || -> Vec<u64> {
+            let words = (0..size_of::<LocalBlock>() as u64 / 8).map(|word| local + word * 8);
+            words.map(|word| probe.peek(word).unwrap()).collect()
+        };
+        if member.rank() == 0 {
+            gather.enqueue(&channel, &stream).unwrap();
+            stream.synchronize().unwrap();
+            let failed = words();
+            for field in [
+                offset_of!(LocalBlock, status),
+                offset_of!(LocalBlock, failed),
+                offset_of!(LocalBlock, fault_claim),
+                offset_of!(LocalBlock, warn_claim),
+            ] {
+                assert_ne!(failed[field / 8], 0, "word at {field}");
+            }
+        }
+        member.meet();
+        pool.reset().unwrap();
+        let after = words();
+        // Rank 0 has begun an operation of epoch 2, so the largest next one is 3.
+        let mut wanted = vec![0; after.len()];
+        wanted[offset_of!(LocalBlock, epoch) / 8] = 5;
+        wanted[offset_of!(LocalBlock, generation) / 8] = 1;
+        let begun = started_warps(after[offset_of!(LocalBlock, started) / 8]);
+        wanted[offset_of!(LocalBlock, started) / 8] = started_word(begun, 5);
+        wanted[offset_of!(LocalBlock, retired) / 8] = begun;
+        assert_eq!(begun == 0, member.rank() == 1);
+        assert_eq!(after, wanted);
         pool.close().unwrap();
     });
 }
