@@ -80,10 +80,9 @@ fn a_forked_child_gets_errors_and_its_parent_goes_on() {
     undisturbed("fork", 2);
 }
 
-#[test]
-fn a_rank_that_is_stopped_for_longer_than_the_warning_limit_makes_no_fault() {
+fn stopped(scenario: &str) {
     let folder = Folder::new();
-    let ranks = Ranks::start(PROGRAM, "stopped", folder.path(), &[0, 1, 2], 3);
+    let ranks = Ranks::start(PROGRAM, scenario, folder.path(), &[0, 1, 2], 3);
     until("stopped", || ranks.is_stopped(2));
     // They have been warned, and wait.
     (0..2).for_each(|rank| ranks.ready(rank));
@@ -100,9 +99,14 @@ fn a_rank_that_is_stopped_for_longer_than_the_warning_limit_makes_no_fault() {
 }
 
 #[test]
-fn a_fault_in_a_replay_is_told_by_its_event_and_graphs_are_right_after_the_reset() {
+fn a_rank_that_is_stopped_for_longer_than_the_warning_limit_makes_no_fault() {
+    stopped("stopped");
+    stopped("stopped:pull");
+}
+
+fn replayed(scenario: &str) {
     let folder = Folder::new();
-    let endings = Ranks::start(PROGRAM, "replayed", folder.path(), &[0, 1, 2], 3).finish();
+    let endings = Ranks::start(PROGRAM, scenario, folder.path(), &[0, 1, 2], 3).finish();
     let told = endings.iter().map(|ending| {
         let [told, done, left] = &ending.out[..] else {
             panic!("{ending:?}")
@@ -117,6 +121,12 @@ fn a_fault_in_a_replay_is_told_by_its_event_and_graphs_are_right_after_the_reset
     let known = |cause: &String| known.contains(&cause.as_str());
     assert!(told.iter().all(known), "{told:?}");
     assert!(told.contains(&"Some(TagMismatch)".to_owned()), "{told:?}");
+}
+
+#[test]
+fn a_fault_in_a_replay_is_told_by_its_event_and_graphs_are_right_after_the_reset() {
+    replayed("replayed");
+    replayed("replayed:pull");
 }
 
 #[test]

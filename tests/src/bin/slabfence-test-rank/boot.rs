@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use slabfence::layout::Transport;
 use slabfence_tests::boot::Boot;
 use slabfence_tests::ranks::Member;
 
@@ -12,10 +11,7 @@ use super::part::Part;
 pub fn run(part: &Part, member: Member) -> Outcome {
     let before = open_files()?;
     let boot = Boot {
-        transport: match part.pull {
-            true => Transport::Pull,
-            false => Transport::Push,
-        },
+        transport: part.transport(),
         oversubscribe: false,
         steps: 16,
     };

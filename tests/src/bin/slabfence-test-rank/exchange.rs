@@ -5,7 +5,6 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use slabfence::layout::Transport;
 use slabfence::sys::{
     Api, CUdevice, CUmemAllocationHandleType, CUmemGenericAllocationHandle, CUresult, pfn,
 };
@@ -17,13 +16,7 @@ use super::part::Part;
 
 /// Runs them, and tells which devices were asked to reach which, and how much memory was imported.
 pub fn run(part: &Part, member: &Member) -> Outcome {
-    gathers_and_reduces(
-        member,
-        match part.pull {
-            true => Transport::Pull,
-            false => Transport::Push,
-        },
-    )?;
+    gathers_and_reduces(member, part.transport())?;
     let asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     let version = member.device.driver().version();
     println!("CUDA {version}, device {}", member.device.ordinal());

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use slabfence::group::{Rank, UnixBootstrap};
-use slabfence::layout::Transport;
 use slabfence_emu::Machine;
 use slabfence_tests::exhaust::{Place, abandon, create_and_close, every_call_apart};
 use slabfence_tests::injection::EXCHANGE;
@@ -37,10 +36,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         rank: part.rank,
         world: part.world,
         share: part.step as usize,
-        transport: match part.pull {
-            true => Transport::Pull,
-            false => Transport::Push,
-        },
+        transport: part.transport(),
         bootstrap: Arc::new(bootstrap),
         meeting: Arc::new(meeting),
     };

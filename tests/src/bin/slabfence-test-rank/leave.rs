@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use slabfence::channel::{Channel, Contract};
 use slabfence::driver::Stream;
-use slabfence::layout::Transport;
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::part::Part;
@@ -23,10 +22,7 @@ pub fn run(part: &Part, member: &Member) -> Outcome {
         max_channels: 2,
         max_grid: 4,
         concurrent_operations: 2,
-        transport: match part.pull {
-            true => Transport::Pull,
-            false => Transport::Push,
-        },
+        transport: part.transport(),
         ..Contract::new(2 * part.world, 16, 16, 2)
     };
     let pool = member.pool(&contract)?;

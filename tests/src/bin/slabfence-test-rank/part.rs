@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use slabfence::layout::Transport;
 use slabfence_tests::drivers::{V12_2, V12_4, V13_0, Version};
 
 use super::{PATIENCE, SHORT_PATIENCE};
@@ -63,6 +64,14 @@ impl Part {
             rank: rank.parse()?,
             world: world.parse()?,
         })
+    }
+
+    /// How ranks exchange rows, where the scenario leaves it open.
+    pub fn transport(&self) -> Transport {
+        match self.pull {
+            true => Transport::Pull,
+            false => Transport::Push,
+        }
     }
 
     /// The devices of the host that this rank sees, in its order. Rank N is on device N of the host, whatever it calls that.

@@ -16,6 +16,7 @@ const ROUNDS: u32 = 3;
 pub fn run(part: &Part, member: &Member) -> Outcome {
     let contract = Contract {
         fail: PATIENCE,
+        transport: part.transport(),
         ..Contract::new(2 * part.world, 64, 64, 8)
     };
     let pool = member.pool(&contract)?;

@@ -27,6 +27,7 @@ pub fn run(part: &Part, member: &Member) -> Outcome {
     let contract = Contract {
         warn: Duration::from_millis(200),
         fail: PATIENCE,
+        transport: part.transport(),
         ..Contract::new(2 * part.world, 64, 64, 8)
     };
     let (pool, channel) = member.channel(&contract, "decode")?;
