@@ -80,6 +80,16 @@ pub fn gathered(gather: &Gather, member: &Member, round: u32, enqueue: impl FnOn
     enqueue();
 }
 
+/// What is left of a creation at whose commit every rank loses its connection.
+fn lost(member: &Member, contract: &Contract) -> Box<channel::Ticket> {
+    let me = member.group.me();
+    let group = Group::new(Arc::clone(&member.bootstrap), me, WORLD).unwrap();
+    match member.of(group).pool(contract) {
+        Err(Error::Retained { ticket, .. }) => ticket,
+        other => panic!("no ticket: {other:?}"),
+    }
+}
+
 /// A channel on which the ranks have met in different operations, and what tells of it.
 fn fails(
     pool: &Pool,
@@ -121,6 +131,7 @@ pub fn live(
         group: group.with_timeout(Duration::from_secs(20)),
     };
     let contract = contract(transport);
+    let ticket = lost(&member, &contract);
     let pool = member.pool(&contract).unwrap();
     pool.prepare(&["decode", "failed"]).unwrap();
     let channel = pool.channel("decode").unwrap();
@@ -159,6 +170,7 @@ pub fn live(
         (What::Device, some(device)),
         (What::Group, some(group)),
         (What::Pool, some(pool)),
+        (What::Ticket, some(ticket)),
         (Channel, some(channel)),
         (Failed, some(failed)),
         (Event, some(event)),

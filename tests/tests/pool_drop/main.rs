@@ -5,7 +5,6 @@ mod life;
 mod order;
 mod record;
 
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,10 @@ use slabfence::group::ThreadBootstrap;
 use slabfence::layout::Transport::{self, Pull, Push};
 use slabfence_emu::{Live, Machine, Profile};
 use slabfence_tests::graphs::capture;
+use slabfence_tests::lossy::all_lossy;
 use slabfence_tests::ranks::{Gather, on_ranks};
 
-use kept::add;
+use kept::{add, announced};
 use life::{PLACES, Place, gathered, live};
 use order::What::{self, Close};
 use order::{BASE, CAPTURED, orders, reversed};
@@ -46,15 +46,22 @@ fn machine() -> (Machine, Driver) {
     (machine, driver)
 }
 
-/// Waits until the machine has what is kept and no more, and these ranks' pools, which were dropped without
-/// close, have been told of and nothing else has: the machine tells of destroyed graphs from a thread of its own.
-fn settle(machine: &Machine, kept: Live, dropped: &[u32], words: &dyn Fn() -> String) {
-    let expected = dropped.iter().map(|rank| {
-        format!(
-            "rank {rank}: a pool was dropped without close: its memory is kept, since peers or running kernels may still use it"
-        )
-    });
-    let expected = (kept, expected.collect::<Vec<_>>());
+/// What is said of pools that all ranks have dropped without close, and of their tickets, which end as pools do.
+fn said_of(pools: bool, tickets: bool) -> Vec<String> {
+    let dropped = "a pool was dropped without close: its memory is kept, since peers or running kernels may still use it";
+    let lost = "the bootstrap failed: lost; peers may use its memory";
+    let lines = [(pools, dropped), (tickets, dropped), (tickets, lost)];
+    let lines = lines.iter().filter(|(is_said, _)| *is_said);
+    let lines =
+        lines.flat_map(|(_, words)| (0..WORLD).map(move |rank| format!("rank {rank}: {words}")));
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort();
+    lines
+}
+
+/// Waits until the machine has what is kept and no more, and this was said and nothing else: the machine tells of destroyed
+/// graphs from a thread of its own.
+fn settle(machine: &Machine, expected: (Live, Vec<String>), words: &dyn Fn() -> String) {
     let until = Instant::now() + PATIENCE;
     loop {
         drop_released();
@@ -93,16 +100,19 @@ fn in_every_order(orders: &[Vec<What>], places: &[Place], flying: bool) {
                     let driver = Driver::from_api(machine.api().unwrap()).unwrap();
                     threads.spawn(move || {
                         let how = (transport, flying);
-                        live(driver, Arc::new(bootstrap), rank, order, place, how);
+                        let bootstrap = all_lossy(bootstrap, "create: commit");
+                        live(driver, bootstrap, rank, order, place, how);
                     });
                 }
             });
-            let dropped: &[u32] = match order.contains(&Close) {
-                true => &[],
-                false => &[0, 1],
-            };
-            kept = dropped.iter().fold(kept, |kept, _| add(kept, transport));
-            settle(&machine, kept, dropped, &|| {
+            let closed = order.contains(&Close);
+            for _ in 0..WORLD {
+                kept = match closed {
+                    true => add(kept, 1, 0),
+                    false => add(kept, 2, announced(transport)),
+                };
+            }
+            settle(&machine, (kept, said_of(!closed, true)), &|| {
                 format!("{place:?}, {transport:?}, {order:?}")
             });
         }
@@ -116,14 +126,14 @@ fn unclosed() -> Vec<Vec<What>> {
 }
 
 #[test]
-fn whatever_is_dropped_in_any_order_without_close_keeps_the_pool_alone() {
+fn whatever_is_dropped_in_any_order_without_close_keeps_the_pool_and_the_ticket_alone() {
     let orders = unclosed();
     println!("{} orders in {} places", orders.len(), PLACES.len());
     in_every_order(&orders, &PLACES, false);
 }
 
 #[test]
-fn whatever_is_dropped_in_any_order_before_and_after_a_close_leaves_nothing() {
+fn whatever_is_dropped_in_any_order_before_and_after_a_close_leaves_the_ticket_alone() {
     let before = orders(&CAPTURED);
     assert_eq!(before.len(), 6);
     let after = orders(&BASE).into_iter();
@@ -179,7 +189,9 @@ fn a_graph_whose_pool_was_dropped_replays_right_and_its_end_leaves_what_is_kept(
         drop(exec);
     });
     drop(driver);
-    let kept = add(add(Live::default(), Push), Push);
-    settle(&machine, kept, &[0, 1], &|| "the graph's end".to_owned());
+    let kept = (0..WORLD).fold(Live::default(), |kept, _| add(kept, 1, announced(Push)));
+    settle(&machine, (kept, said_of(true, false)), &|| {
+        "the graph's end".to_owned()
+    });
     assert_eq!(machine.faults(), Vec::<String>::new());
 }

@@ -9,6 +9,8 @@ pub enum What {
     Device,
     Group,
     Pool,
+    /// Of a creation that failed before, on another group of the same ranks.
+    Ticket,
     Channel,
     /// Another channel, that has failed.
     Failed,
@@ -25,11 +27,12 @@ pub enum What {
 }
 
 /// All but what a close needs gone.
-pub const BASE: [What; 9] = [
+pub const BASE: [What; 10] = [
     What::Driver,
     What::Device,
     What::Group,
     What::Pool,
+    What::Ticket,
     What::Channel,
     What::Failed,
     What::Event,
