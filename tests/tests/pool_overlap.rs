@@ -93,7 +93,7 @@ fn two_replays(transport: Transport, fail: Duration) {
             })
         });
         // Each CTA fills its own part of what fails: of the second there are two.
-        assert_eq!(graphs.each_ref().map(|graph| grids(graph)), [[1], [2]]);
+        assert_eq!(graphs.each_ref().map(grids), [[1], [2]]);
         let mut execs = graphs.each_ref().map(|graph| graph.instantiate().unwrap());
         let onset = Onset::of(&pool, "decode");
         if member.rank() == 0 {
