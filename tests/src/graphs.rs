@@ -55,6 +55,17 @@ impl EpochCounter {
     }
 }
 
+/// CTAs of each node of a graph.
+///
+/// # Panics
+///
+/// When one is no kernel.
+pub fn grids(graph: &Graph) -> Vec<u32> {
+    let nodes = graph.nodes().expect("the graph's nodes");
+    let kernels = nodes.iter().map(|node| node.kernel().expect("a kernel"));
+    kernels.map(|kernel| kernel.grid[0]).collect()
+}
+
 /// Address of the local block of the channel that the first kernel of `graph` uses.
 ///
 /// # Panics

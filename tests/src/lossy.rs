@@ -35,11 +35,25 @@ impl Bootstrap for Lossy {
 
 /// The bootstrap of a rank, of which rank 1 loses what it is told in this step: the first time, or every time.
 pub fn lossy(inner: ThreadBootstrap, step: &'static str, once: bool) -> Arc<dyn Bootstrap> {
-    let on = AtomicBool::new(inner.rank() == Rank(1));
+    let on = inner.rank() == Rank(1);
+    switched(inner, step, once, on)
+}
+
+/// The bootstrap of a rank, of which every rank loses what it is told in this step, the first time.
+pub fn all_lossy(inner: ThreadBootstrap, step: &'static str) -> Arc<dyn Bootstrap> {
+    switched(inner, step, true, true)
+}
+
+fn switched(
+    inner: ThreadBootstrap,
+    step: &'static str,
+    once: bool,
+    on: bool,
+) -> Arc<dyn Bootstrap> {
     Arc::new(Lossy {
         inner,
         step,
-        on,
+        on: AtomicBool::new(on),
         once,
     })
 }

@@ -12,6 +12,8 @@ use slabfence::driver::{Device, DeviceBuffer, Driver, Stream};
 use slabfence::group::{Bootstrap, Group, Rank, ThreadBootstrap};
 use slabfence::layout::DType;
 
+use crate::shape::UNTOUCHED;
+
 /// One rank of a test: its thread owns this.
 pub struct Member {
     /// The rank's device; ranks beyond the machine's devices share them in turn.
@@ -154,6 +156,8 @@ impl Gather {
         let bytes = (batch * heads * dim * 2) as usize;
         let input = DeviceBuffer::new(&member.device, bytes)?;
         let output = DeviceBuffer::new(&member.device, bytes * world as usize)?;
+        // The emulated machine's fresh memory holds what a failed operation leaves.
+        output.fill(UNTOUCHED)?;
         Ok(Self {
             call: AllGatherHeads {
                 input: input.ptr(),
@@ -182,7 +186,7 @@ impl Gather {
             .flat_map(|index| Self::element(rank, round, index).to_le_bytes())
             .collect();
         self.input.write(0, &bytes)?;
-        self.output.fill(0x5a)
+        self.output.fill(UNTOUCHED)
     }
 
     /// Enqueues the gather.

@@ -119,7 +119,7 @@ pub struct Shape {
     pub source: Source,
 }
 
-/// Bytes that nothing writes: rows of a head-major array behind its batch.
+/// Bytes that nothing writes: outputs before their operation, and rows of a head-major array behind its batch.
 pub(crate) const UNTOUCHED: u8 = 0x5a;
 
 impl Shape {

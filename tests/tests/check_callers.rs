@@ -8,6 +8,7 @@ use slabfence::group::Rank;
 use slabfence::layout::{Cause, DType, Transport};
 use slabfence_emu::held::{End, Looked, Patience, Plan, Policy, Reason, Wait};
 use slabfence_tests::callers::{Caller, callers, close};
+use slabfence_tests::graphs::grids;
 use slabfence_tests::held::contract;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::on_ranks;
@@ -19,6 +20,11 @@ const TRANSPORTS: [Transport; 2] = [Transport::Push, Transport::Pull];
 const FIRST: u64 = 2;
 const GATHER: Shape = Shape::gather(DType::Bf16, 2, 1, 16);
 const REDUCE: Shape = Shape::reduce(DType::Bf16, 2, 1, 16);
+/// Of two CTAs.
+const WIDE: [Shape; 2] = [
+    Shape::gather(DType::Bf16, 7, 1, 512),
+    Shape::reduce(DType::Bf16, 7, 1, 512),
+];
 
 /// Results alone are looked at: rows of another call that lie in the slot are no fault of the kernel.
 fn plan(patience: Patience) -> Plan {
@@ -158,13 +164,15 @@ fn two_equal_eager_calls_in_swapped_order_are_not_told() {
     }
 }
 
-/// Runs a gather of three ranks to which rank 2 does not come.
+/// Runs a collective of three ranks to which rank 2 does not come.
 fn without_rank_2(
     contract: &Contract,
+    (shape, grid): (Shape, u32),
     test: impl FnOnce(&[Caller], &mut slabfence_emu::held::Held<'_>) -> bool,
 ) {
     let (machine, driver) = machine(3);
-    let callers = callers(&driver, 3, contract, &[GATHER]);
+    let callers = callers(&driver, 3, contract, &[shape]);
+    assert_eq!(grids(callers[0].graph(0)), [grid]);
     let mut held = machine.hold().unwrap();
     callers[..2].iter().for_each(|caller| caller.eager(0, 0));
     let ended = test(&callers, &mut held);
@@ -176,9 +184,14 @@ fn without_rank_2(
 
 #[test]
 fn a_rank_that_never_comes_is_named_when_the_fail_threshold_has_passed() {
-    for transport in TRANSPORTS {
-        let contract = contract(3, transport);
-        without_rank_2(&contract, |callers, held| {
+    // Each CTA fills its own part of the output: of two, both must.
+    let shapes = [(GATHER, 1), (WIDE[0], 2), (WIDE[1], 2)];
+    for (transport, shape) in TRANSPORTS.into_iter().flat_map(|t| shapes.map(|s| (t, s))) {
+        let contract = Contract {
+            transport,
+            ..Contract::new(3, 512, 512, 7)
+        };
+        without_rank_2(&contract, shape, |callers, held| {
             let told = |looked: &Looked<'_>| {
                 let mut late = 0;
                 for caller in &callers[..2] {
@@ -214,7 +227,7 @@ fn without_a_fail_threshold_a_rank_that_never_comes_is_a_deadlock_that_names_it(
         fail: Duration::ZERO,
         ..contract(3, Transport::Push)
     };
-    without_rank_2(&contract, |callers, held| {
+    without_rank_2(&contract, (GATHER, 1), |callers, held| {
         let run = held.run(&plan(Patience::Time), 1).unwrap();
         let End::Deadlock(waiters) = &run.end else {
             panic!("{run}");

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use slabfence::Error;
 use slabfence::channel::{Abandoned, Contract};
 use slabfence::driver::{Driver, Stream, drop_released};
-use slabfence::group::ThreadBootstrap;
-use slabfence::layout::Cause;
+use slabfence::group::{Rank, ThreadBootstrap};
+use slabfence::layout::{Cause, Transport};
 use slabfence::sys::{CUdeviceptr, CUresult};
 use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
+use slabfence_tests::late::Onset;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_members, on_ranks};
 
@@ -43,6 +44,75 @@ fn a_rank_that_abandons_a_pool_of_threads_keeps_what_the_others_may_use() {
     let live = machine.live();
     assert_eq!((live.mappings, live.physical), (6, 6));
     assert_eq!(machine.faults(), Vec::<String>::new());
+}
+
+/// Rank 1 abandons while rank 0's kernel waits for it, and before rank 0 begins another operation: both use its memory after.
+fn a_rank_leaves_a_peer_that_goes_on(transport: Transport) {
+    let (machine, driver) = machine(2);
+    let contract = Contract {
+        transport,
+        fail: Duration::from_millis(300),
+        max_channels: 2,
+        concurrent_operations: 2,
+        ..contract()
+    };
+    on_ranks(&driver, 2, |member| {
+        let pool = member.pool(&contract).unwrap();
+        pool.prepare(&["decode", "after"]).unwrap();
+        let channels = ["decode", "after"].map(|name| pool.channel(name).unwrap());
+        let streams = [(); 2].map(|()| Stream::new(&member.device).unwrap());
+        let gathers = [(); 2].map(|()| Gather::new(member, &contract, 2).unwrap());
+        for gather in &gathers {
+            gather.fill(member.rank(), 1).unwrap();
+        }
+        let onset = Onset::of(&pool, "decode");
+        if member.rank() == 1 {
+            member.meet();
+            assert!(pool.abandon().unwrap().kept > 0);
+            member.meet();
+            // Until rank 0 has used what is left.
+            member.meet();
+            return;
+        }
+        gathers[0].enqueue(&channels[0], &streams[0]).unwrap();
+        onset.wait();
+        member.meet();
+        member.meet();
+        gathers[1].enqueue(&channels[1], &streams[1]).unwrap();
+        for ((gather, channel), stream) in gathers.iter().zip(&channels).zip(&streams) {
+            stream.synchronize().unwrap();
+            let fault = channel.fault().unwrap().expect("a fault");
+            let late = (fault.cause, fault.late_rank);
+            assert_eq!(late, (Some(Cause::EntryTimeout), Some(Rank(1))), "{fault}");
+            assert!(gather.output().unwrap().iter().all(|&byte| byte == 0xff));
+        }
+        member.meet();
+        assert!(pool.abandon().unwrap().kept > 0);
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
+    drop(driver);
+    // Of each rank signal memory and two inboxes or outboxes, and its device with the stream for copies: nothing else.
+    let announced = machine.live().announced;
+    let kept = Live {
+        contexts: 2,
+        physical: 6,
+        mappings: 6,
+        reservations: 6,
+        streams: 2,
+        announced,
+        ..Live::default()
+    };
+    assert_eq!(machine.live(), kept);
+}
+
+#[test]
+fn a_rank_that_abandons_under_a_peer_that_pushes_to_it_is_late_and_no_more() {
+    a_rank_leaves_a_peer_that_goes_on(Transport::Push);
+}
+
+#[test]
+fn a_rank_that_abandons_under_a_peer_that_pulls_from_it_is_late_and_no_more() {
+    a_rank_leaves_a_peer_that_goes_on(Transport::Pull);
 }
 
 #[test]

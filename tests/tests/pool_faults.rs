@@ -9,6 +9,7 @@ use slabfence::group::Rank;
 use slabfence::health::Health;
 use slabfence::layout::{Cause, DType, OperationKind, Transport};
 use slabfence_tests::exchange::Exchange;
+use slabfence_tests::graphs::{capture, grids};
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, Member, on_ranks};
 use slabfence_tests::shape::Shape;
@@ -112,8 +113,8 @@ fn a_timeout_names_the_late_rank_and_reset_revives_the_channel() {
             stream.synchronize().unwrap();
             assert!(gather.output().unwrap().iter().all(|&byte| byte == 0xff));
             let fault = channel.fault().unwrap().unwrap();
-            let own = matches!(fault.cause, Some(Cause::EntryTimeout | Cause::DataTimeout));
-            if own {
+            // Nobody is late with its data who has not entered.
+            if fault.cause == Some(Cause::EntryTimeout) {
                 assert_eq!(fault.late_rank, Some(Rank(2)), "{fault}");
                 assert_eq!(fault.late_ranks, [Rank(2)], "{fault}");
                 assert!(fault.waited >= Duration::from_millis(200), "{fault}");
@@ -205,39 +206,50 @@ fn a_late_rank_is_warned_of_and_waited_for() {
 
 #[test]
 fn whatever_fails_by_whatever_transport_leaves_all_ones_in_its_output() {
+    // Each CTA fills its own part: of several, all must.
     let shapes = [
-        Shape::gather(DType::Bf16, 3, 2, 64),
-        Shape::reduce(DType::Bf16, 3, 2, 64),
+        (Shape::gather(DType::Bf16, 3, 2, 64), 1),
+        (Shape::gather(DType::Bf16, 7, 2, 512), 4),
+        (Shape::reduce(DType::Bf16, 3, 2, 64), 1),
+        (Shape::reduce(DType::Bf16, 7, 2, 512), 4),
     ];
     for transport in [Transport::Push, Transport::Pull] {
         let (_machine, driver) = machine(2);
         let contract = Contract {
             transport,
+            query_head_dim: 512,
+            value_head_dim: 512,
             ..contract(200)
         };
         on_ranks(&driver, 2, |member| {
             let (pool, channel) = member.channel(&contract, "decode").unwrap();
             let stream = Stream::new(&member.device).unwrap();
-            for shape in shapes {
+            for (shape, grid) in shapes {
                 let exchange = Exchange::new(member, shape).unwrap();
-                let fails = |causes: &[Cause]| {
+                let graph = capture(&pool, &stream, "decode", |channel| {
+                    exchange.enqueue(channel, &stream).unwrap();
+                });
+                assert_eq!(grids(&graph), [grid], "{shape:?}");
+                drop(graph);
+                let fails = |cause: Cause| {
                     exchange.enqueue(&channel, &stream).unwrap();
                     stream.synchronize().unwrap();
                     let fault = channel.fault().unwrap().unwrap();
-                    assert!(causes.contains(&fault.cause.unwrap()), "{fault}");
+                    assert_eq!(fault.cause, Some(cause), "{fault}");
                     let output = exchange.read().unwrap();
-                    assert!(output.iter().all(|&byte| byte == 0xff), "{fault}");
+                    let other = output.iter().position(|&byte| byte != 0xff);
+                    assert_eq!(other, None, "{shape:?}: {fault}");
                     member.group.verdict("failed", &Ok(())).unwrap();
                 };
                 exchange.supply(0).unwrap();
                 if member.rank() == 0 {
-                    fails(&[Cause::EntryTimeout, Cause::DataTimeout]);
+                    fails(Cause::EntryTimeout);
                 } else {
                     member.group.verdict("failed", &Ok(())).unwrap();
                 }
                 // The other rank comes too late.
                 if member.rank() == 1 {
-                    fails(&[Cause::Skipped]);
+                    fails(Cause::Skipped);
                 } else {
                     member.group.verdict("failed", &Ok(())).unwrap();
                 }

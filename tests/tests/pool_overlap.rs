@@ -7,7 +7,7 @@ use slabfence::channel::Contract;
 use slabfence::driver::Stream;
 use slabfence::health::Health;
 use slabfence::layout::{Cause, Transport, split_verdict};
-use slabfence_tests::graphs::capture;
+use slabfence_tests::graphs::{capture, grids};
 use slabfence_tests::late::{FAIL, Onset, until};
 use slabfence_tests::probe::{Probe, machine};
 use slabfence_tests::ranks::{Gather, on_ranks};
@@ -81,7 +81,7 @@ fn two_replays(transport: Transport, fail: Duration) {
     let contract = Contract {
         transport,
         fail,
-        ..Contract::new(4, 64, 64, 8)
+        ..Contract::new(4, 256, 256, 8)
     };
     on_ranks(&driver, 2, |member| {
         let (pool, channel) = member.channel(&contract, "decode").unwrap();
@@ -92,6 +92,8 @@ fn two_replays(transport: Transport, fail: Duration) {
                 gather.enqueue(channel, &streams[0]).unwrap();
             })
         });
+        // Each CTA fills its own part of what fails: of the second there are two.
+        assert_eq!(graphs.each_ref().map(grids), [[1], [2]]);
         let mut execs = graphs.each_ref().map(|graph| graph.instantiate().unwrap());
         let onset = Onset::of(&pool, "decode");
         if member.rank() == 0 {

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use slabfence::Error;
 use slabfence::channel::{Contract, Pool};
+use slabfence::driver::Stream;
 use slabfence::group::{Bootstrap, BootstrapError, Group, Rank, ThreadBootstrap};
 use slabfence_emu::Live;
+use slabfence_tests::lossy::all_lossy;
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{on_members, on_ranks};
+use slabfence_tests::ranks::{Gather, on_members, on_ranks};
 
 fn contract() -> Contract {
     Contract::new(4, 64, 64, 8)
@@ -181,6 +183,44 @@ fn memory_that_a_peer_may_believe_in_is_kept() {
     assert!(results.iter().all(Result::is_err));
     // Signal, local, two inboxes on both ranks.
     assert_eq!((live.mappings, live.physical), (8, 8));
+}
+
+#[test]
+fn a_group_whose_ticket_was_dropped_creates_no_pool_and_a_new_one_of_its_ranks_does() {
+    let (machine, driver) = machine(2);
+    let members = ThreadBootstrap::world(2).into_iter();
+    let members = members.map(|inner| all_lossy(inner, "create: commit"));
+    let limit = Duration::from_secs(20);
+    on_members(&driver, members.collect(), limit, |member| {
+        let Err(Error::Retained { ticket, .. }) = member.pool(&contract()) else {
+            panic!("a creation of which nobody knows the end");
+        };
+        drop(ticket);
+        for _ in 0..2 {
+            let refused = member.pool(&contract()).unwrap_err();
+            let Error::Setup { phase, failures } = refused else {
+                panic!("no verdict: {refused:?}");
+            };
+            assert_eq!(phase, "create: pending");
+            let words = "an earlier creation has left memory that peers may use: retry its ticket on all ranks; \
+                         without one of the tickets, form a new group";
+            assert_eq!(failures, [0, 1].map(|rank| (Rank(rank), words.to_owned())));
+        }
+        let group = Group::new(member.bootstrap.clone(), member.group.me(), 2).unwrap();
+        let (pool, channel) = member.of(group).channel(&contract(), "decode").unwrap();
+        let stream = Stream::new(&member.device).unwrap();
+        let gather = Gather::new(member, &contract(), 2).unwrap();
+        gather.fill(member.rank(), 1).unwrap();
+        gather.enqueue(&channel, &stream).unwrap();
+        stream.synchronize().unwrap();
+        assert!(gather.output().unwrap() == gather.expected(1));
+        pool.close().unwrap();
+    });
+    drop(driver);
+    // What the tickets were for, and nothing of the pool that was closed.
+    let live = machine.live();
+    assert_eq!((live.mappings, live.physical), (8, 8));
+    assert_eq!(machine.faults(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Epochs at the ends of 31, 32 and 55 bits. A signed counter would turn a slot index into −1 there, a signed comparison
 //! would take old flags for new ones, and one of 32 bits would take the flags of 2^32 operations ago.
 
+use std::mem::offset_of;
 use std::time::Duration;
 
 use slabfence::channel::{Channel, Contract, Pool};
-use slabfence::driver::{Graph, GraphExec, Stream};
+use slabfence::driver::{Graph, GraphExec, Node, Param, Stream};
 use slabfence::health::Health;
-use slabfence::layout::{DType, Transport};
+use slabfence::layout::{DType, GatherParams, Header, ReduceParams, Transport};
 use slabfence_tests::graphs::{EpochCounter, capture};
 use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
@@ -143,6 +144,66 @@ fn eight_operations_cross_the_end_of_32_bits() {
 fn eight_operations_cross_the_end_of_55_bits() {
     cross(Transport::Push, (1 << 55) - 3);
     cross(Transport::Pull, 1 << 55);
+}
+
+/// The parameter blocks of a graph's operations.
+fn blocks(graph: &Graph) -> Vec<Vec<u8>> {
+    let nodes = graph.nodes().unwrap();
+    let params = |node: &Node| node.kernel().unwrap().params.clone().unwrap();
+    let blocks = nodes.iter().map(params);
+    let one = |params: Vec<Param>| match <[Param; 1]>::try_from(params) {
+        Ok([block]) => block.bytes,
+        Err(several) => panic!("{several:?}"),
+    };
+    blocks.map(one).collect()
+}
+
+/// The graph of every operation twice, captured now in a scope of its own.
+fn twice(rank: &Rank<'_>) -> Graph {
+    capture(&rank.pool, &rank.stream, "decode", |channel| {
+        for exchange in [(); 2].iter().flat_map(|()| &rank.rounds.exchanges) {
+            exchange.enqueue(channel, &rank.stream).unwrap();
+        }
+    })
+}
+
+/// Whatever a kernel needs of slot, epoch and flags it reads from the device: the host hands it the same bytes each time.
+fn unchanged_blocks(transport: Transport) {
+    let (machine, driver) = machine(3);
+    on_ranks(&driver, 3, |member| {
+        let mut rank = Rank::new(member, &contract(transport), 4);
+        let first = blocks(&twice(&rank));
+        let sizes = first.iter().map(Vec::len);
+        let (gather, reduce) = (size_of::<GatherParams>(), size_of::<ReduceParams>());
+        assert!(sizes.eq([gather, reduce, gather, gather, reduce, gather]));
+        // One operation, which makes the slot another, and four.
+        rank.eager(0, 0);
+        rank.settle(1);
+        assert_eq!(rank.counter.read(), 3);
+        assert!(blocks(&twice(&rank)) == first);
+        rank.replay(1);
+        rank.eager(2, 1);
+        rank.settle(4);
+        rank.pool.reset_above((1 << 32) + 1).unwrap();
+        rank.eager(3, 2);
+        rank.settle(1);
+        assert_eq!(rank.counter.read(), (1 << 32) + 2);
+        assert!(blocks(&twice(&rank)) == first);
+        // In one capture the tag has the operation's place in it, so that ranks at different places find out.
+        let tag = offset_of!(Header, tag)..offset_of!(Header, tag) + 8;
+        for (one, other) in first[..3].iter().zip(&first[3..]) {
+            assert_ne!(one[tag.clone()], other[tag.clone()]);
+            assert!(one[..tag.start] == other[..tag.start] && one[tag.end..] == other[tag.end..]);
+        }
+        rank.close();
+    });
+    assert_eq!(machine.faults(), Vec::<String>::new());
+}
+
+#[test]
+fn the_same_call_hands_the_kernel_the_same_bytes_at_every_epoch() {
+    unchanged_blocks(Transport::Push);
+    unchanged_blocks(Transport::Pull);
 }
 
 /// The flags and entry lines of epochs 2 and 3 lie where those of `2^bits + 2` and `2^bits + 3` are waited for.

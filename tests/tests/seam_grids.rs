@@ -5,10 +5,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use slabfence::channel::Contract;
-use slabfence::driver::{Graph, Stream};
+use slabfence::driver::Stream;
 use slabfence::layout::{DType, Transport};
 use slabfence_emu_mutants::mutation;
-use slabfence_tests::graphs::capture;
+use slabfence_tests::graphs::{capture, grids as grids_of};
 use slabfence_tests::late::{FAIL, hold, on_ranks};
 use slabfence_tests::probe::machine;
 use slabfence_tests::rounds::Rounds;
@@ -50,13 +50,6 @@ fn contract(transport: Transport, batch: u32, max_grid: u32) -> Contract {
         fail: FAIL,
         ..Contract::new(3, ROW, ROW, batch)
     }
-}
-
-/// The grid of every operation of a graph.
-fn grids_of(graph: &Graph) -> Vec<u32> {
-    let nodes = graph.nodes().unwrap();
-    let kernels = nodes.iter().map(|node| node.kernel().unwrap());
-    kernels.map(|kernel| kernel.grid[0]).collect()
 }
 
 /// Queues `rounds` rounds of the shapes without waiting, every other round as replay of one graph; rank 1 sleeps before

@@ -1,11 +1,12 @@
 //! One channel used by eager calls and by several graphs in any order, and what a graph records of an operation: one node.
 
+use std::mem::offset_of;
 use std::time::Duration;
 
 use slabfence::channel::Contract;
-use slabfence::driver::Stream;
+use slabfence::driver::{Contents, Stream};
 use slabfence::health::Health;
-use slabfence::layout::{DType, Transport};
+use slabfence::layout::{DType, GatherParams, ReduceParams, Transport};
 use slabfence_tests::exchange::Exchange;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::late::{FAIL, hold, on_ranks};
@@ -150,6 +151,47 @@ fn every_operation_of_every_type_and_transport_is_one_kernel_node() {
                 one_node(shape, format!("sf_reduce_{direction}_{name}_w2"));
             }
             assert_eq!(machine.executed(), before);
+            pool.close().unwrap();
+        });
+    }
+    assert_eq!(machine.faults(), Vec::<String>::new());
+}
+
+#[test]
+fn operations_are_recorded_as_a_chain_in_the_order_of_their_calls_by_either_transport() {
+    let (machine, driver) = machine(3);
+    let order = [1, 0, 2, 1, 1, 0];
+    for transport in [Transport::Push, Transport::Pull] {
+        let contract = Contract {
+            transport,
+            ..Contract::new(3, 16, 16, 4)
+        };
+        on_ranks(&driver, 3, |member| {
+            let pool = member.pool(&contract).unwrap();
+            pool.prepare(&["decode"]).unwrap();
+            let stream = Stream::new(&member.device).unwrap();
+            let exchanges = SHAPES.map(|shape| Exchange::new(member, shape).unwrap());
+            let graph = capture(&pool, &stream, "decode", |channel| {
+                for index in order {
+                    exchanges[index].enqueue(channel, &stream).unwrap();
+                }
+            });
+            let Contents { nodes, edges } = graph.contents().unwrap();
+            let outputs = nodes.iter().map(|node| {
+                let kernel = node.kernel().expect("a kernel");
+                let block = &kernel.params.as_ref().expect("parameters")[0].bytes;
+                let at = match block.len() == size_of::<GatherParams>() {
+                    true => offset_of!(GatherParams, output),
+                    false => offset_of!(ReduceParams, output),
+                };
+                u64::from_le_bytes(block[at..at + 8].try_into().expect("eight bytes"))
+            });
+            let called = order.map(|index| exchanges[index].output.ptr().raw());
+            assert_eq!(outputs.collect::<Vec<_>>(), called);
+            let edges: Vec<_> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
+            let chain: Vec<_> = (1..order.len()).map(|node| (node - 1, node)).collect();
+            assert_eq!(edges, chain);
+            drop(graph);
             pool.close().unwrap();
         });
     }

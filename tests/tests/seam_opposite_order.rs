@@ -90,3 +90,8 @@ fn two_ranks_replay_two_channels_in_opposite_orders_by_pull() {
 fn four_ranks_replay_two_channels_in_opposite_orders() {
     opposite(4, Transport::Push);
 }
+
+#[test]
+fn four_ranks_replay_two_channels_in_opposite_orders_by_pull() {
+    opposite(4, Transport::Pull);
+}

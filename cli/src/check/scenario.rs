@@ -312,7 +312,12 @@ pub fn scenarios(op: Collective, world: u32) -> Vec<Scenario> {
             special(op),
             all(world, &[eager(0), eager(1), eager(2)]),
         ),
-        one("poison-and-reset", FRESH, sorts(op, 2), poison(world)),
+        one(
+            "poison-and-reset",
+            FRESH,
+            vec![large(op), small(op, 0)],
+            poison(world),
+        ),
         one("retire-and-reuse", FRESH, sorts(op, 2), reused(world)),
         one(
             "mismatched-ranks",

@@ -68,3 +68,8 @@ fn poison_that_is_stored_or_looked_at_with_the_scope_of_one_gpu_is_found() {
         only(bug, "poison-and-reset", "race");
     }
 }
+
+#[test]
+fn a_failed_output_of_which_only_the_first_ctas_part_is_filled_is_found() {
+    only("fill-by-one-cta", "poison-and-reset", "wrong-result");
+}

@@ -71,7 +71,7 @@ impl Ticket {
                 None => "what it has left is malformed",
                 Some((_, Some(pool))) => {
                     together = Some(pool);
-                    "an earlier creation has left memory that peers may use: retry its ticket on all ranks"
+                    "an earlier creation has left memory that peers may use: retry its ticket on all ranks; without one of the tickets, form a new group"
                 }
                 Some((_, None)) => {
                     "an earlier creation has left memory: retry its ticket there; without the ticket, form a new group"

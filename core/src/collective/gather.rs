@@ -181,6 +181,13 @@ mod tests {
         );
         refused(
             AllGatherHeads {
+                input: pointer(0x10_0004),
+                ..call()
+            },
+            "input at 0x100004 is not aligned to 16 bytes",
+        );
+        refused(
+            AllGatherHeads {
                 output: pointer(0x20_0008),
                 ..call()
             },

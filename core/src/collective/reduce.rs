@@ -294,10 +294,24 @@ mod tests {
         );
         refused(
             LseReduceScatter {
+                input: pointer(0x10_0004),
+                ..call()
+            },
+            "input at 0x100004 is not aligned to 16 bytes",
+        );
+        refused(
+            LseReduceScatter {
                 lse: pointer(0x30_0002),
                 ..call()
             },
             "lse at 0x300002 is not aligned to 4",
+        );
+        refused(
+            LseReduceScatter {
+                output: pointer(0x40_0008),
+                ..call()
+            },
+            "output at 0x400008 is not aligned to 16 bytes",
         );
         refused(
             LseReduceScatter {

@@ -22,9 +22,10 @@ pub use entry::{Entry, Family, shipped};
 pub use field::{Field, Part};
 pub use mutation::{Mutation, PlantError, Scenario};
 pub use protocol::{Call, Exchange, PROTOCOLS, Protocol};
-pub use table::{EQUIVALENT, MUTATIONS};
+pub use table::{EQUIVALENT, FAILING, MUTATIONS};
 
 /// The mutation of this name.
 pub fn mutation(name: &str) -> Option<&'static Mutation> {
-    MUTATIONS.iter().find(|mutation| mutation.name == name)
+    let mut known = MUTATIONS.iter().chain(FAILING);
+    known.find(|mutation| mutation.name == name)
 }

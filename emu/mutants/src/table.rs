@@ -41,6 +41,14 @@ fn parities(entry: &Entry) -> usize {
     }
 }
 
+/// Stores that fill the output of an operation that failed.
+fn fills(entry: &Entry) -> usize {
+    match entry.family {
+        Family::GatherPush | Family::GatherPull => 7,
+        Family::ReducePush | Family::ReducePull => 1,
+    }
+}
+
 macro_rules! mutations {
     ($(#[$doc:meta])* $table:ident; $($name:literal: $bug:literal, $scenario:ident, $rules:expr, $places:expr, $edit:path $(, on $ground:path)?;)*) => {
         $(#[$doc])*
@@ -147,4 +155,13 @@ mutations! {
         Grids, [], |_| 3, entry_line::relax_polls;
     "flag-at-least-whole": "A data flag passes when it is not below the epoch, all 64 bits without a sign; none is ever above.",
         EqualLowHalves, [], |_| 2, flag::whole_at_least;
+}
+
+mutations! {
+    /// Bugs for tests that name them: of how operations fail, at which the scenarios of the others do not look.
+    FAILING;
+    "flag-withheld": "CTA 1 of rank 1 stores no data flags.",
+        Single, ["deadlock"], |_| 1, flag::withhold;
+    "fill-by-one-cta": "Of the output of an operation that failed only the part of CTA 0 is filled.",
+        Tripped, ["wrong-result"], fills, poison::fill_by_one_cta;
 }

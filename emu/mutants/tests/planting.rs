@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use slabfence_emu_exec::Kernel;
-use slabfence_emu_mutants::{EQUIVALENT, Entry, Family, MUTATIONS, Mutation, mutation, shipped};
+use slabfence_emu_mutants::{
+    EQUIVALENT, Entry, FAILING, Family, MUTATIONS, Mutation, mutation, shipped,
+};
 use slabfence_emu_ptx::Instruction;
 
 fn entries() -> Vec<Entry> {
@@ -59,7 +61,7 @@ fn every_mutant_of_every_entry_compiles_with_the_same_parameters_and_is_another_
     for entry in entries() {
         let shipped = slabfence_emu_ptx::parse(&entry.text).expect("a text");
         let shipped = shipped.entry(entry.name).expect("the entry");
-        for mutation in MUTATIONS.iter().chain(EQUIVALENT) {
+        for mutation in MUTATIONS.iter().chain(FAILING).chain(EQUIVALENT) {
             let text = mutation
                 .plant(&entry)
                 .unwrap_or_else(|error| panic!("{error}"));
@@ -81,9 +83,10 @@ fn every_mutant_of_every_entry_compiles_with_the_same_parameters_and_is_another_
 
 #[test]
 fn names_are_unique_and_each_mutation_says_what_finds_it() {
-    let names: BTreeSet<_> = MUTATIONS.iter().map(|mutation| mutation.name).collect();
-    assert_eq!(names.len(), MUTATIONS.len());
-    for mutation in MUTATIONS {
+    let all = MUTATIONS.iter().chain(FAILING);
+    let names: BTreeSet<_> = all.clone().map(|mutation| mutation.name).collect();
+    assert_eq!(names.len(), MUTATIONS.len() + FAILING.len());
+    for mutation in all {
         assert!(
             mutation
                 .name

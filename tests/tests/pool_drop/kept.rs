@@ -1,52 +1,30 @@
-//! What stays alive of pools that were dropped without close.
+//! What stays alive of pools that were dropped without close, and of tickets.
 
+use slabfence::layout::Transport;
 use slabfence_emu::Live;
 
 use super::WORLD;
 
-/// What a pool keeps that is dropped without close: its four arenas with what was announced of them, its health page, the
-/// kernels of its two collectives, and its device, which has a stream for copies.
-const KEPT_BY_A_POOL: Live = Live {
-    physical: 4,
-    mappings: 4,
-    reservations: 4,
-    host_allocations: 1,
-    modules: 2,
-    announced: 18,
-    streams: 1,
-    ..NOTHING
-};
-
-const NOTHING: Live = Live {
-    contexts: 0,
-    allocations: 0,
-    host_allocations: 0,
-    physical: 0,
-    mappings: 0,
-    reservations: 0,
-    streams: 0,
-    events: 0,
-    modules: 0,
-    captures: 0,
-    graphs: 0,
-    execs: 0,
-    user_objects: 0,
-    announced: 0,
-    abandoned: 0,
-};
-
-/// What is alive while so many pools are kept.
-pub fn kept(pools: usize) -> Live {
-    let one = KEPT_BY_A_POOL;
+/// What is alive when one rank more keeps what so many pools have: four arenas, a health page and the kernels of two
+/// collectives each, with what was announced of them all, and its device, which has a stream for copies.
+pub fn add(to: Live, pools: usize, announced: usize) -> Live {
     Live {
-        contexts: pools.min(WORLD as usize),
-        physical: pools * one.physical,
-        mappings: pools * one.mappings,
-        reservations: pools * one.reservations,
-        host_allocations: pools * one.host_allocations,
-        modules: pools * one.modules,
-        announced: pools * one.announced,
-        streams: pools * one.streams,
-        ..NOTHING
+        contexts: WORLD as usize,
+        physical: to.physical + 4 * pools,
+        mappings: to.mappings + 4 * pools,
+        reservations: to.reservations + 4 * pools,
+        host_allocations: to.host_allocations + pools,
+        modules: to.modules + 2 * pools,
+        streams: to.streams + 1,
+        announced: to.announced + announced,
+        ..to
+    }
+}
+
+/// What a pool announces of its memory when it has two channels.
+pub fn announced(transport: Transport) -> usize {
+    match transport {
+        Transport::Pull => 32,
+        _ => 36,
     }
 }

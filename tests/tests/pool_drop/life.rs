@@ -2,16 +2,21 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use slabfence::channel::{CaptureScope, Pool};
+use slabfence::channel::{self, CaptureScope, Contract, Pool};
 use slabfence::driver::{CaptureMode, Device, Driver, Stream};
 use slabfence::group::{Bootstrap, Group, Rank};
+use slabfence::layout::Transport;
+use slabfence::{Error, status};
+use slabfence_tests::events::count;
+use slabfence_tests::processes::Folder;
 use slabfence_tests::ranks::{Gather, Member};
 
-use super::order::What::{self, Channel, Close, Exec, Graph, Scope};
+use super::order::What::{self, Channel, Close, Event, Exec, Failed, Graph, Scope, Status};
 use super::{PATIENCE, WORLD, contract};
 
 /// One of the things that a rank has.
@@ -75,14 +80,45 @@ pub fn gathered(gather: &Gather, member: &Member, round: u32, enqueue: impl FnOn
     enqueue();
 }
 
-/// Lives one rank's life up to the drops, and ends its things in this order. With `flying`, a replay is under way meanwhile.
+/// What is left of a creation at whose commit every rank loses its connection.
+fn lost(member: &Member, contract: &Contract) -> Box<channel::Ticket> {
+    let me = member.group.me();
+    let group = Group::new(Arc::clone(&member.bootstrap), me, WORLD).unwrap();
+    match member.of(group).pool(contract) {
+        Err(Error::Retained { ticket, .. }) => ticket,
+        other => panic!("no ticket: {other:?}"),
+    }
+}
+
+/// A channel on which the ranks have met in different operations, and what tells of it.
+fn fails(
+    pool: &Pool,
+    member: &Member,
+    contract: &Contract,
+    stream: &Stream,
+) -> (channel::Channel, OwnedFd) {
+    let event = pool.fault_event().unwrap().try_clone_to_owned().unwrap();
+    let channel = pool.channel("failed").unwrap();
+    let gather = Gather::new(member, contract, 1 + member.rank()).unwrap();
+    gather.enqueue(&channel, stream).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(count(&event), 1);
+    assert!(matches!(
+        gather.enqueue(&channel, stream),
+        Err(Error::Fault(_))
+    ));
+    (channel, event)
+}
+
+/// Lives one rank's life up to the drops, and ends its things in this order. With `flying`, a replay is
+/// under way meanwhile.
 pub fn live(
     driver: Driver,
     bootstrap: Arc<dyn Bootstrap>,
     rank: u32,
     order: &[What],
     place: Place,
-    flying: bool,
+    (transport, flying): (Transport, bool),
 ) {
     if let Place::ThreadEnd { older: true } = place {
         KEPT.with_borrow(|_| ());
@@ -94,9 +130,16 @@ pub fn live(
         bootstrap,
         group: group.with_timeout(Duration::from_secs(20)),
     };
-    let (pool, channel) = member.channel(&contract(), "decode").unwrap();
+    let contract = contract(transport);
+    let ticket = lost(&member, &contract);
+    let pool = member.pool(&contract).unwrap();
+    pool.prepare(&["decode", "failed"]).unwrap();
+    let channel = pool.channel("decode").unwrap();
     let stream = Stream::new(&member.device).unwrap();
-    let gather = Gather::new(&member, &contract(), 1).unwrap();
+    let (failed, event) = fails(&pool, &member, &contract, &stream);
+    let folder = Folder::new();
+    let server = status::serve(folder.path()).unwrap();
+    let gather = Gather::new(&member, &contract, 1).unwrap();
     gathered(&gather, &member, 0, || {
         gather.enqueue(&channel, &stream).unwrap();
     });
@@ -127,7 +170,11 @@ pub fn live(
         (What::Device, some(device)),
         (What::Group, some(group)),
         (What::Pool, some(pool)),
+        (What::Ticket, some(ticket)),
         (Channel, some(channel)),
+        (Failed, some(failed)),
+        (Event, some(event)),
+        (Status, some((server, folder))),
         (What::Stream, some(stream)),
         (Scope, Some(Thing::Scope(scope))),
         (Graph, some(graph)),

@@ -9,7 +9,15 @@ pub enum What {
     Device,
     Group,
     Pool,
+    /// Of a creation that failed before, on another group of the same ranks.
+    Ticket,
     Channel,
+    /// Another channel, that has failed.
+    Failed,
+    /// A duplicate of the event that tells of its fault.
+    Event,
+    /// What tells other processes of all that.
+    Status,
     Stream,
     Scope,
     Graph,
@@ -19,12 +27,16 @@ pub enum What {
 }
 
 /// All but what a close needs gone.
-pub const BASE: [What; 6] = [
+pub const BASE: [What; 10] = [
     What::Driver,
     What::Device,
     What::Group,
     What::Pool,
+    What::Ticket,
     What::Channel,
+    What::Failed,
+    What::Event,
+    What::Status,
     What::Stream,
 ];
 pub const CAPTURED: [What; 3] = [What::Scope, What::Graph, What::Exec];
@@ -59,4 +71,18 @@ pub fn orders(all: &[What]) -> Vec<Vec<What>> {
         orders.push(best);
     }
     orders
+}
+
+/// The other way round, on either side of a close.
+pub fn reversed(order: &[What]) -> Vec<What> {
+    let close = order.iter().position(|&what| what == What::Close);
+    let mut reversed = order.to_vec();
+    match close {
+        None => reversed.reverse(),
+        Some(at) => {
+            reversed[..at].reverse();
+            reversed[at + 1..].reverse();
+        }
+    }
+    reversed
 }

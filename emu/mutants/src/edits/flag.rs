@@ -253,3 +253,28 @@ pub(crate) fn early(draft: &mut Draft<'_>) -> Result<usize> {
     );
     Ok(1)
 }
+
+/// CTA 1 of rank 1 stores no flags.
+pub(crate) fn withhold(draft: &mut Draft<'_>) -> Result<usize> {
+    let (stores, block) = (flag_stores(draft), draft.block()?.to_owned());
+    let rank = offset_of!(Header, rank);
+    for &at in &stores {
+        let store = draft.text(at);
+        draft.rewrite(
+            at,
+            format!(
+                "{{
+	.reg .pred mutant_cta_stores, mutant_stores;
+	.reg .b32 mutant_cta, mutant_rank;
+	mov.u32 mutant_cta, %ctaid.x;
+	setp.ne.u32 mutant_cta_stores, mutant_cta, 1;
+	ld.param.u32 mutant_rank, [{block}+{rank}];
+	setp.ne.u32 mutant_stores, mutant_rank, 1;
+	or.pred mutant_stores, mutant_stores, mutant_cta_stores;
+	@mutant_stores {store}
+	}}"
+            ),
+        );
+    }
+    Ok(stores.len())
+}

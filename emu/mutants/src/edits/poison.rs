@@ -1,6 +1,6 @@
-//! Poison lines: who looks at them, and the scope of their accesses.
+//! Poison: who looks at its lines, the scope of their accesses, and what it leaves in outputs.
 
-use slabfence_emu_ptx::{Modifier, Opcode};
+use slabfence_emu_ptx::{Modifier, Opcode, Operand};
 
 use super::{entry_polls, flag_polls, target};
 use crate::draft::{Draft, EditError, Result};
@@ -73,4 +73,37 @@ pub(crate) fn narrow_stores(draft: &mut Draft<'_>) -> Result<usize> {
         .flow
         .find_at(Opcode::St, &[Modifier::Relaxed, Modifier::Sys], peer);
     draft.replace_all(&stores, ".sys.", ".gpu.")
+}
+
+/// The stores of a pack whose words are all one register, at addresses of the caller's.
+fn fills(draft: &Draft<'_>) -> Vec<usize> {
+    let mut found = draft
+        .flow
+        .find_at(Opcode::St, &[], |field| field == Field::User);
+    found.retain(|&at| match draft.flow.at(at).operands.as_slice() {
+        [_, Operand::Vector(words)] => words.len() == 4 && words.iter().all(|one| *one == words[0]),
+        _ => false,
+    });
+    found
+}
+
+/// CTA 0 fills its part of the output, and no other does.
+pub(crate) fn fill_by_one_cta(draft: &mut Draft<'_>) -> Result<usize> {
+    let fills = fills(draft);
+    for &at in &fills {
+        let store = draft.text(at);
+        draft.rewrite(
+            at,
+            format!(
+                "{{
+	.reg .pred mutant_first;
+	.reg .b32 mutant_cta;
+	mov.u32 mutant_cta, %ctaid.x;
+	setp.eq.u32 mutant_first, mutant_cta, 0;
+	@mutant_first {store}
+	}}"
+            ),
+        );
+    }
+    Ok(fills.len())
 }

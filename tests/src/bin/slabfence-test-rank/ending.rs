@@ -15,7 +15,7 @@ use super::part::Part;
 use super::scenario::round;
 use super::{Outcome, stand};
 
-type Things = Vec<Box<dyn Any + Send>>;
+pub type Things = Vec<Box<dyn Any + Send>>;
 
 /// Dropped never.
 static KEPT: Mutex<Things> = Mutex::new(Vec::new());
@@ -23,6 +23,12 @@ static KEPT: Mutex<Things> = Mutex::new(Vec::new());
 thread_local! {
     /// Dropped when the main thread ends, after everything of `main`.
     static OF_MAIN: RefCell<(Things, Option<CaptureScope>)> = const { RefCell::new((Vec::new(), None)) };
+}
+
+/// Drops these when the main thread ends. The emulated driver ends with `main`, before: what the drops would unmap or free
+/// there cannot show in this process.
+pub fn after_main(things: Things, scope: Option<CaptureScope>) {
+    OF_MAIN.set((things, scope));
 }
 
 /// Each rank waits for the other in a channel of its own, to which that never comes.
@@ -68,11 +74,11 @@ pub fn run(part: &Part, member: Member) -> Outcome {
         Box::new(member),
     ];
     match part.name.as_str() {
-        "end-return" => OF_MAIN.set((things, Some(scope))),
+        "end-return" => after_main(things, Some(scope)),
         _ => {
             let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(things);
-            OF_MAIN.set((Vec::new(), Some(scope)));
+            after_main(Vec::new(), Some(scope));
         }
     }
     if part.name == "end-exit" {

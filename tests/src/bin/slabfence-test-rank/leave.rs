@@ -7,13 +7,15 @@ use slabfence::channel::{Channel, Contract};
 use slabfence::driver::Stream;
 use slabfence_tests::ranks::{Gather, Member};
 
+use super::ending::{Things, after_main};
 use super::part::Part;
 use super::{Outcome, PATIENCE, stand};
 
 /// With `:1` the leaving rank has begun its part of the operation, and the other has not; else the other waits for it.
 pub fn run(part: &Part, member: &Member) -> Outcome {
     // Whether a kernel ends at its limit: not where both ranks take part and no process ends.
-    let late = part.step == 0 || part.name == "leave-exit";
+    let ends = ["leave-exit", "leave-return"].contains(&part.name.as_str());
+    let late = part.step == 0 || ends;
     let contract = Contract {
         fail: match late {
             true => Duration::from_secs(5),
@@ -63,6 +65,11 @@ pub fn run(part: &Part, member: &Member) -> Outcome {
         "leave-exit" => {
             println!("exit");
             process::exit(0);
+        }
+        "leave-return" => {
+            let things: Things = vec![Box::new((pool, decode, after)), Box::new((gather, stream))];
+            after_main(things, None);
+            return Ok(());
         }
         "leave-drop" => drop((pool, decode, after)),
         _ => println!("{:?}", pool.abandon()?),

@@ -86,7 +86,9 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "exits" | "exits-asked" => return exits::run(part, &member),
         "cycles" => return cycles::run(part, &member, machine),
         "end-exit" | "end-static" | "end-return" => return ending::run(part, member),
-        "leave-exit" | "leave-drop" | "leave-abandon" => return leave::run(part, &member),
+        "leave-exit" | "leave-return" | "leave-drop" | "leave-abandon" => {
+            return leave::run(part, &member);
+        }
         _ => {}
     }
     if let Some(call) = calls::of(part) {

@@ -15,7 +15,7 @@ use slabfence::driver::{GraphExec, PinnedBuffer, Stream};
 use slabfence::layout::{DType, Transport};
 
 use crate::exchange::Exchange;
-use crate::graphs::capture;
+use crate::graphs::{capture, grids};
 use crate::probe::Probe;
 use crate::ranks::Member;
 use crate::shape::Shape;
@@ -31,7 +31,7 @@ pub(super) const DECODE: &str = "decode";
 const OTHER: &str = "other";
 
 const HEADS: u32 = 2;
-const DIM: u32 = 64;
+const DIM: u32 = 256;
 const MAX_BATCH: u32 = 8;
 
 /// Waits until `what` holds.
@@ -148,6 +148,8 @@ impl<'a> Seat<'a> {
                 exchange.enqueue(channel, &probe.stream).unwrap();
             }
         });
+        // What fails is filled by more than one CTA.
+        assert!(grids(&graph)[..2].iter().all(|&grid| grid > 1));
         member.meet();
         let mut seat = Self {
             channel: pool.channel(DECODE).unwrap(),
