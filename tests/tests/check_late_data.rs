@@ -95,9 +95,9 @@ fn is_told(
     }
     let words = |record: &FaultReport, advice: &str| {
         format!(
-            "rank 0, channel 'first', {name}, epoch 2: rank 1 entered, but the data for CTA 1 did not come within {:?} \
+            "rank 0, pool {}, channel 'first', {name}, epoch 2: rank 1 entered, but the data for CTA 1 did not come within {:?} \
              (expected 0x2, seen 0x0, CTA 1); {advice}",
-            record.waited
+            record.pool, record.waited
         )
     };
     let told = [fault.to_string(), warning.to_string()];
