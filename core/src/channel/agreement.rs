@@ -39,6 +39,7 @@ fn terms_of(build: &Build<'_>, contract: &Contract, group: &Group) -> Vec<u8> {
         ("layout version", build.layout.to_string()),
         ("kernel images", build.images.to_owned()),
         ("members", format!("{:?}", group.members())),
+        ("group timeout", format!("{:?}", group.timeout())),
     ];
     fields.extend(contract.fields());
     let message = Writer::new()
@@ -242,6 +243,7 @@ mod tests {
     use super::*;
     use crate::group::ThreadBootstrap;
     use std::sync::Arc;
+    use std::time::Duration;
 
     fn group(members: &[u64]) -> Group {
         let bootstrap = Arc::new(ThreadBootstrap::world(2).remove(0));
@@ -350,6 +352,17 @@ mod tests {
                 "members is [2, 7], rank 0 has [7, 2]".to_owned()
             )])
         );
+    }
+
+    #[test]
+    fn another_timeout_of_the_group_is_a_difference() {
+        let contract = Contract::new(32, 576, 512, 8);
+        let messages = [60_000, 1500].map(|ms| {
+            let group = group(&[0, 1]).with_timeout(Duration::from_millis(ms));
+            terms(&contract, &group)
+        });
+        let words = "group timeout is 1.5s, rank 0 has 60s".to_owned();
+        assert_eq!(compare_terms(&messages), Err(vec![(Rank(1), words)]));
     }
 
     #[test]

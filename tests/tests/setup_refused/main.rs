@@ -180,3 +180,53 @@ fn a_field_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocat
         },
     );
 }
+
+#[test]
+fn a_timeout_of_the_group_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocated()
+{
+    for differs in 0..WORLD {
+        counted(
+            members(WORLD),
+            |_, api| api,
+            |seat| {
+                let rank = seat.member.rank();
+                let mut group = seat.member.group.clone();
+                if rank == differs {
+                    group = group.with_timeout(Duration::from_millis(59_500));
+                }
+                let member = seat.member.of(group);
+                let seat = Seat {
+                    member: &member,
+                    ledger: seat.ledger,
+                };
+                let wanted = |words: fn(&str, &str) -> String| -> Vec<(Rank, String)> {
+                    match differs {
+                        0 => [1, 2]
+                            .map(|rank| (Rank(rank), words("60s", "59.5s")))
+                            .into(),
+                        rank => vec![(Rank(rank), words("59.5s", "60s"))],
+                    }
+                };
+                let failures = seat.refused(&contract(), "create: contract");
+                let words =
+                    |it: &str, first: &str| format!("group timeout is {it}, rank 0 has {first}");
+                assert_eq!(failures, wanted(words));
+
+                let ranks: &[Rank] = match rank {
+                    0 => &[],
+                    _ => &[Rank(2), Rank(1)],
+                };
+                let Err(Error::Setup { phase, failures }) = member.group.subgroup(ranks) else {
+                    panic!("no refusal");
+                };
+                assert_eq!(phase, "subgroup: ranks");
+                let words = |it: &str, first: &str| {
+                    format!(
+                        "its group's timeout is {it}, that of rank 0 is {first}; give all ranks the same"
+                    )
+                };
+                assert_eq!(failures, wanted(words));
+            },
+        );
+    }
+}
