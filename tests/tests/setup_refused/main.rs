@@ -1,6 +1,7 @@
 //! Ranks whose arguments, devices or builds differ: the creation is refused on all of them, with the difference, and before any has
 //! allocated anything.
 
+mod argument;
 mod build;
 mod capability;
 
