@@ -1,5 +1,7 @@
 //! What ranks tell one another before any of them allocates, and what must hold among them.
 
+use slabfence_sys::CUuuid;
+
 use crate::driver::{Apart, Device};
 use crate::error::{Error, Result};
 use crate::group::wire::{Reader, Writer};
@@ -136,7 +138,7 @@ fn difference(first: &[(String, String)], here: &[(String, String)]) -> Vec<Stri
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     process: u64,
-    uuid: [u8; 16],
+    pub uuid: CUuuid,
     pub ordinal: u32,
 }
 
@@ -144,7 +146,7 @@ impl Identity {
     pub(super) fn of(device: &Device) -> Self {
         Self {
             process: process_token(),
-            uuid: device.info().uuid.bytes,
+            uuid: device.info().uuid,
             ordinal: device.ordinal(),
         }
     }
@@ -152,7 +154,7 @@ impl Identity {
     pub(super) fn write(&self) -> Vec<u8> {
         Writer::new()
             .word(self.process)
-            .raw(&self.uuid)
+            .raw(&self.uuid.bytes)
             .word(self.ordinal.into())
             .finish()
     }
@@ -165,7 +167,9 @@ impl Identity {
         let mut reader = Reader::new(message);
         let identity = Self {
             process: reader.word()?,
-            uuid: reader.array()?,
+            uuid: CUuuid {
+                bytes: reader.array()?,
+            },
             ordinal: u32::try_from(reader.word()?).ok()?,
         };
         reader.end(identity)
@@ -186,8 +190,8 @@ pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Ide
             failures.push((
                 rank,
                 format!(
-                    "it is on device {}, where rank {neighbour} is; give every rank a device of its own, or set oversubscribe in the contract (for tests)",
-                    here.ordinal
+                    "it is on device {} ({:?}), where rank {neighbour} is; give every rank a device of its own, or set oversubscribe in the contract (for tests)",
+                    here.ordinal, here.uuid
                 ),
             ));
         }
@@ -205,7 +209,7 @@ pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Ide
 pub(super) fn ordinals(
     all: &[Identity],
     me: Rank,
-    devices: impl FnOnce() -> Result<Vec<([u8; 16], u32)>>,
+    devices: impl FnOnce() -> Result<Vec<(CUuuid, u32)>>,
 ) -> Result<Vec<u32>> {
     let mine = &all[me.index()];
     let elsewhere = |identity: &Identity| !identity.shares_a_process_with(mine);
@@ -218,13 +222,14 @@ pub(super) fn ordinals(
             return Ok(identity.ordinal);
         }
         let found = devices.iter().find(|(uuid, _)| *uuid == identity.uuid);
-        let uuid = u128::from_be_bytes(identity.uuid);
         found
             .map(|(_, ordinal)| *ordinal)
             .ok_or_else(|| Error::Refused {
                 operation: "Pool::create",
                 why: format!(
-                    "rank {rank} is on device {uuid:032x}, which this process does not see; {}",
+                    "rank {rank} is on device {:?}, which this process does not see (this rank is on {:?}); {}",
+                    identity.uuid,
+                    mine.uuid,
                     Apart::Unseen
                 ),
             })
@@ -377,7 +382,7 @@ mod tests {
     fn identity(process: u64, uuid: u8, ordinal: u32) -> Identity {
         Identity {
             process,
-            uuid: [uuid; 16],
+            uuid: CUuuid { bytes: [uuid; 16] },
             ordinal,
         }
     }
@@ -390,7 +395,9 @@ mod tests {
         assert_eq!(failures.len(), 1);
         assert_eq!(failures[0].0, Rank(2));
         assert!(
-            failures[0].1.contains("device 0, where rank 0 is"),
+            failures[0].1.starts_with(
+                "it is on device 0 (GPU-01010101-0101-0101-0101-010101010101), where rank 0 is;"
+            ),
             "{}",
             failures[0].1
         );
@@ -413,11 +420,13 @@ mod tests {
     fn a_peers_device_has_the_number_that_this_process_gives_it() {
         let messages = [identity(1, 1, 0), identity(1, 2, 1), identity(2, 3, 0)].map(|i| i.write());
         let places = place(&messages, false).unwrap();
-        let here = [([3; 16], 5), ([9; 16], 0)];
+        let here = [(3, 5), (9, 0)].map(|(uuid, ordinal)| (CUuuid { bytes: [uuid; 16] }, ordinal));
         let devices = || Ok(here.to_vec());
         assert_eq!(ordinals(&places, Rank(0), devices).unwrap(), [0, 1, 5]);
         let error = ordinals(&places, Rank(2), devices).unwrap_err().to_string();
-        assert!(error.contains("rank 0 is on device"), "{error}");
+        let words = "rank 0 is on device GPU-01010101-0101-0101-0101-010101010101, which this process does not see \
+                     (this rank is on GPU-03030303-0303-0303-0303-030303030303); look at";
+        assert!(error.contains(words), "{error}");
         let alone = place(&messages[..2], false).unwrap();
         let none = || panic!("asked without need");
         assert_eq!(ordinals(&alone, Rank(1), none).unwrap(), [0, 1]);

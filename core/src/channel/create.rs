@@ -230,17 +230,15 @@ fn capability(
         why,
     };
     let info = device.info();
+    let here = format!("device {} ({}, {:?})", info.ordinal, info.name, info.uuid);
     if !info.virtual_memory {
         return Err(refuse(format!(
-            "device {} ({}) has no virtual memory management (cuMemCreate)",
-            info.ordinal, info.name
+            "{here} has no virtual memory management (cuMemCreate)"
         )));
     }
     let ordinals = agreement::ordinals(places, group.me(), || {
         let devices = device.driver().devices()?.into_iter();
-        Ok(devices
-            .map(|info| (info.uuid.bytes, info.ordinal))
-            .collect())
+        Ok(devices.map(|info| (info.uuid, info.ordinal)).collect())
     })?;
     let mine = &places[group.me().index()];
     let elsewhere = places
@@ -248,17 +246,18 @@ fn capability(
         .any(|place| !place.shares_a_process_with(mine));
     if elsewhere && !info.posix_handles {
         return Err(refuse(format!(
-            "device {} ({}) cannot export memory to other processes as file descriptors: run the ranks as threads of one",
-            info.ordinal, info.name
+            "{here} cannot export memory to other processes as file descriptors: run the ranks as threads of one"
         )));
     }
     for peer in group.peers() {
         let there = ordinals[peer.index()];
         if !device.is_accessible_from(there)? {
             return Err(refuse(format!(
-                "device {there} of {} has no peer access to device {}; {}",
+                "device {there} ({:?}) of {} has no peer access to device {} ({:?}); {}",
+                places[peer.index()].uuid,
                 peer.rank(),
                 info.ordinal,
+                info.uuid,
                 Apart::Denied
             )));
         }
