@@ -140,15 +140,21 @@ pub(super) struct Identity {
     process: u64,
     pub uuid: CUuuid,
     pub ordinal: u32,
+    /// Bytes of which the device's allocations are multiples; `None` where it has no virtual memory management, which is
+    /// refused later, in its own words.
+    granularity: Option<u64>,
 }
 
 impl Identity {
-    pub(super) fn of(device: &Device) -> Self {
-        Self {
+    pub(super) fn of(device: &Device) -> Result<Self> {
+        let info = device.info();
+        let granularity = info.virtual_memory.then(|| device.granularity());
+        Ok(Self {
             process: process_token(),
-            uuid: device.info().uuid,
-            ordinal: device.ordinal(),
-        }
+            uuid: info.uuid,
+            ordinal: info.ordinal,
+            granularity: granularity.transpose()?.map(|bytes| bytes as u64),
+        })
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
@@ -156,6 +162,7 @@ impl Identity {
             .word(self.process)
             .raw(&self.uuid.bytes)
             .word(self.ordinal.into())
+            .word(self.granularity.unwrap_or(0))
             .finish()
     }
 
@@ -171,6 +178,7 @@ impl Identity {
                 bytes: reader.array()?,
             },
             ordinal: u32::try_from(reader.word()?).ok()?,
+            granularity: reader.word().map(|bytes| (bytes > 0).then_some(bytes))?,
         };
         reader.end(identity)
     }
@@ -197,11 +205,31 @@ pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Ide
         }
         all.push(here);
     }
+    if all.len() == messages.len() {
+        failures.extend(other_granularities(&all));
+    }
     if failures.is_empty() {
         Ok(all)
     } else {
         Err(failures)
     }
+}
+
+/// Which ranks' devices allocate by other multiples than the first that tells: their memory cannot be mapped by one another.
+fn other_granularities(all: &[Identity]) -> Failures {
+    let told = (0u32..).map(Rank).zip(all);
+    let mut told = told.filter_map(|(rank, here)| Some((rank, here.granularity?)));
+    let Some((first, bytes)) = told.next() else {
+        return Vec::new();
+    };
+    told.filter(|(_, here)| *here != bytes)
+        .map(|(rank, here)| {
+            let words = format!(
+                "its device's allocations are multiples of {here} bytes, those of {first} of {bytes}; use devices of one kind"
+            );
+            (rank, words)
+        })
+        .collect()
 }
 
 /// The number that this process gives every rank's device. Other processes may number the same devices differently, so
@@ -384,6 +412,7 @@ mod tests {
             process,
             uuid: CUuuid { bytes: [uuid; 16] },
             ordinal,
+            granularity: Some(2 << 20),
         }
     }
 
@@ -406,6 +435,26 @@ mod tests {
             (ranks_beside(&here, Rank(0)), ranks_beside(&here, Rank(1))),
             (2, 1)
         );
+    }
+
+    #[test]
+    fn devices_that_allocate_by_other_multiples_are_named_with_both() {
+        let with = |uuid, granularity| Identity {
+            granularity,
+            ..identity(1, uuid, 0)
+        };
+        let placed = |all: &[Option<u64>]| {
+            let messages = (0..)
+                .zip(all)
+                .map(|(uuid, bytes)| with(uuid, *bytes).write());
+            place(&messages.collect::<Vec<_>>(), false)
+        };
+        let words = "its device's allocations are multiples of 65536 bytes, those of rank 1 of 2097152; use devices of one kind";
+        // Of a device that tells none nothing is said here.
+        let (large, small) = (Some(2 << 20), Some(1 << 16));
+        let failures = placed(&[None, large, small, large]).unwrap_err();
+        assert_eq!(failures, [(Rank(2), words.to_owned())]);
+        assert_eq!(placed(&[large, None, large]).unwrap()[1].granularity, None);
     }
 
     #[test]

@@ -54,8 +54,8 @@ impl Pool {
         let terms = group.exchange("create: contract", &agreement::terms(contract, &group))?;
         settle("create: contract", agreement::compare_terms(&terms))?;
 
-        let identity = Identity::of(device).write();
-        let places = group.exchange("create: devices", &identity)?;
+        let identity = Identity::of(device).map(|identity| identity.write());
+        let places = group.share("create: devices", identity)?;
         let places = settle(
             "create: devices",
             agreement::place(&places, contract.oversubscribe),

@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use slabfence::channel::Contract;
 use slabfence::group::{Bootstrap, BootstrapError, Rank};
-use slabfence::sys::{Api, CUdevice, CUdevice_attribute, CUresult, pfn};
+use slabfence::sys::{
+    Api, CUdevice, CUdevice_attribute, CUmemAllocationGranularity_flags, CUmemAllocationProp,
+    CUresult, pfn,
+};
 use slabfence_tests::envelope::Envelope;
 
 use super::{WORLD, contract, counted, members};
@@ -98,6 +101,68 @@ fn a_rank_whose_device_maps_no_memory_is_refused_on_all_before_anything_is_alloc
     }
 }
 
+/// What a device tells of its granularity.
+const GRANULARITY: usize = 1 << 16;
+
+#[allow(unsafe_code, reason = "stands in for an entry of the driver")]
+unsafe extern "C" fn granularity(
+    bytes: *mut usize,
+    _: *const CUmemAllocationProp,
+    _: CUmemAllocationGranularity_flags,
+) -> CUresult {
+    // SAFETY: the caller's out-parameter, by the caller's word.
+    unsafe { bytes.write(GRANULARITY) };
+    CUresult::CUDA_SUCCESS
+}
+
+#[test]
+fn a_device_that_allocates_by_other_multiples_is_refused_on_all_before_anything_is_allocated() {
+    for odd in 0..WORLD {
+        let change = |rank, mut api: Api| {
+            if rank == odd {
+                api.cuMemGetAllocationGranularity = Some(granularity);
+            }
+            api
+        };
+        counted(members(WORLD), change, |seat| {
+            let words = |here: usize, first: usize| {
+                format!(
+                    "its device's allocations are multiples of {here} bytes, those of rank 0 of {first}; \
+                     use devices of one kind"
+                )
+            };
+            let usual = 2 << 20;
+            let wanted: Vec<(Rank, String)> = match odd {
+                0 => [1, 2]
+                    .map(|rank| (Rank(rank), words(usual, GRANULARITY)))
+                    .into(),
+                rank => vec![(Rank(rank), words(GRANULARITY, usual))],
+            };
+            assert_eq!(seat.refused(&contract(), "create: devices"), wanted);
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_cannot_tell_its_devices_granularity_is_named_on_all_ranks() {
+    let change = |rank, mut api: Api| {
+        if rank == 1 {
+            api.cuMemGetAllocationGranularity = None;
+        }
+        api
+    };
+    counted(members(WORLD), change, |seat| {
+        let failures = seat.refused(&contract(), "create: devices");
+        let [(Rank(1), words)] = &failures[..] else {
+            panic!("{failures:?}");
+        };
+        assert!(
+            words.starts_with("cuMemGetAllocationGranularity is missing"),
+            "{words}"
+        );
+    });
+}
+
 /// Where every rank takes the others for other processes.
 struct Apart {
     inner: Arc<dyn Bootstrap>,
@@ -110,8 +175,8 @@ impl Bootstrap for Apart {
         for (_, part) in (0..).zip(&mut parts).filter(|(from, _)| *from != self.rank) {
             let mut message = Envelope::read(part).expect("the form of a message");
             if message.step == "create: devices" {
-                // The token of the sender's process comes first.
-                message.payload[0] ^= 1;
+                // A verdict's word, then the token of the sender's process.
+                message.payload[8] ^= 1;
                 *part = message.write();
             }
         }
