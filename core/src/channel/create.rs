@@ -12,9 +12,10 @@ use crate::group::{Ended, Group, PeerIndex};
 use crate::health::{Clock, HealthPage};
 use crate::layout::Transport;
 
-use super::agreement::{self, Identity};
+use super::agreement;
 use super::close::{free_all, unmap_all};
 use super::contract::Contract;
+use super::identity::{self, Identity};
 use super::kernels::Kernels;
 use super::memory::{Cut, Memory, PeerMemory};
 use super::pool::{Pool, settle};
@@ -58,9 +59,9 @@ impl Pool {
         let places = group.share("create: devices", identity)?;
         let places = settle(
             "create: devices",
-            agreement::place(&places, contract.oversubscribe),
+            identity::place(&places, contract.oversubscribe),
         )?;
-        let beside = agreement::ranks_beside(&places, group.me());
+        let beside = identity::ranks_beside(&places, group.me());
         let there = capability(device, &group, contract, &places, beside);
         let (ordinals, kernels) = group.agree("create: capability", there)?;
 
@@ -236,7 +237,7 @@ fn capability(
             "{here} has no virtual memory management (cuMemCreate)"
         )));
     }
-    let ordinals = agreement::ordinals(places, group.me(), || {
+    let ordinals = identity::ordinals(places, group.me(), || {
         let devices = device.driver().devices()?.into_iter();
         Ok(devices.map(|info| (info.uuid, info.ordinal)).collect())
     })?;
