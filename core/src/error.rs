@@ -26,7 +26,9 @@ pub enum Error {
     Image(ImageError),
     /// The host's exchange between ranks failed.
     Bootstrap(BootstrapError),
-    /// A collective host call failed on some ranks, and therefore on all: nothing was changed anywhere.
+    /// A step of a collective host call failed on some ranks, and therefore on all. What then is as it was, and what can
+    /// be called next, is said of each call: the first steps change nothing on any rank, and after some of the later ones
+    /// the pool can only be closed.
     Setup {
         /// The step that failed.
         phase: &'static str,

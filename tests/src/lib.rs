@@ -20,6 +20,7 @@ pub mod injection;
 pub mod late;
 pub mod lossy;
 pub mod mutants;
+pub mod paths;
 pub mod probe;
 pub mod processes;
 pub mod ranks;

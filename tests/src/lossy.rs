@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
 
+use crate::envelope;
+
 /// Loses what it has delivered, once the switch is on, in messages of one step.
 struct Lossy {
     inner: ThreadBootstrap,
@@ -24,7 +26,7 @@ impl fmt::Debug for Lossy {
 impl Bootstrap for Lossy {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let parts = self.inner.all_gather(bytes, deadline)?;
-        let here = bytes[8..].starts_with(self.step.as_bytes());
+        let here = envelope::is_of(bytes, self.step);
         if here && self.on.load(Ordering::Relaxed) {
             self.on.store(!self.once, Ordering::Relaxed);
             return Err(BootstrapError::Other("lost".to_owned()));

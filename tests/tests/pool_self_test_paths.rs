@@ -1,4 +1,5 @@
 //! One path among three ranks that does not work, in one direction: the creation of a pool fails on all ranks and says which.
+//! Between threads, where the owner lets the others in, and between processes, which import.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,9 @@ use slabfence::channel::Contract;
 use slabfence::driver::Driver;
 use slabfence::layout::{Slot, Transport};
 use slabfence::sys::{Api, CUdeviceptr, CUmemAccessDesc, CUresult, pfn};
-use slabfence_emu::{Live, Lost, Machine, Profile};
+use slabfence_emu::{Live, Machine, Profile};
+use slabfence_tests::paths::{Broken, Loss, Path, one_of_each, pairs};
+use slabfence_tests::processes::{Folder, Ranks};
 use slabfence_tests::ranks::on_ranks;
 
 const WORLD: u32 = 3;
@@ -16,16 +19,6 @@ const WORLD: u32 = 3;
 const FAIL: Duration = Duration::from_millis(500);
 /// Where none is to.
 const PATIENT: Duration = Duration::from_secs(60);
-
-/// What the devices of two ranks lose at one of the first one's mappings.
-#[derive(Clone, Copy)]
-struct Loss {
-    owner: u32,
-    user: u32,
-    /// Which of the mappings that the owner lets the user reach: signal memory, then both slots' staging memory.
-    mapping: usize,
-    lost: Lost,
-}
 
 thread_local! {
     /// What this thread's rank, the owner, is to lose, and how many of its mappings the user has been let reach.
@@ -61,40 +54,9 @@ unsafe extern "C" fn grant(
     code
 }
 
-/// How a path does not work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Broken {
-    /// Nothing that is written to flags and entry lines arrives.
-    Flags,
-    /// Flags arrive, and the data of this slot do not.
-    Data(Slot),
-}
-
-/// What is lost when the path by which `reader` gets what `writer` has does not work so.
-fn loss(writer: u32, reader: u32, broken: Broken, transport: Transport) -> Loss {
-    let mapping = match broken {
-        Broken::Flags => 0,
-        Broken::Data(slot) => 1 + slot as usize,
-    };
-    match (broken, transport) {
-        // The reader has to fetch them.
-        (Broken::Data(_), Transport::Pull) => Loss {
-            owner: writer,
-            user: reader,
-            mapping,
-            lost: Lost::Loads,
-        },
-        _ => Loss {
-            owner: reader,
-            user: writer,
-            mapping,
-            lost: Lost::Stores,
-        },
-    }
-}
-
-/// Creates a pool on three ranks that lose this; what every rank learns. Then creates one with nothing lost.
-fn errors(loss: Loss, transport: Transport, fail: Duration) -> Vec<String> {
+/// Creates a pool on three ranks where this path does not work; what every rank learns. Then creates one with nothing lost.
+fn errors(path: Path) -> Vec<String> {
+    let loss = path.loss();
     let machine = Machine::new(Profile::named("h200-nvlink").expect("a profile"), WORLD);
     let machine = machine.expect("a machine");
     let mut api: Api = machine.api().expect("its table");
@@ -103,7 +65,7 @@ fn errors(loss: Loss, transport: Transport, fail: Duration) -> Vec<String> {
     *place() = Some((machine, original));
     let driver = Driver::from_api(api).expect("a driver");
     let contract = |fail| Contract {
-        transport,
+        transport: path.transport,
         fail,
         ..Contract::new(6, 64, 64, 4)
     };
@@ -112,7 +74,7 @@ fn errors(loss: Loss, transport: Transport, fail: Duration) -> Vec<String> {
             LOSS.set(Some((loss, 0)));
         }
         let begin = Instant::now();
-        let created = member.pool(&contract(fail));
+        let created = member.pool(&contract(path.limit(FAIL)));
         assert!(begin.elapsed() < Duration::from_secs(60));
         LOSS.set(None);
         let error = created.expect_err("a path that does not work").to_string();
@@ -132,43 +94,18 @@ fn errors(loss: Loss, transport: Transport, fail: Duration) -> Vec<String> {
     errors
 }
 
-/// Every path between two ranks.
-fn paths() -> impl Iterator<Item = (u32, u32)> {
-    let all = (0..WORLD).flat_map(|writer| (0..WORLD).map(move |reader| (writer, reader)));
-    all.filter(|(writer, reader)| writer != reader)
-}
-
 fn each_path_is_told(transport: Transport) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    for (writer, reader) in paths() {
+    for (writer, reader) in pairs(WORLD) {
         for broken in [Broken::Flags, Broken::Data(Slot::A), Broken::Data(Slot::B)] {
-            let (fail, step, path) = match broken {
-                Broken::Flags => (
-                    FAIL,
-                    "exchange",
-                    format!("what rank {writer} writes to rank {reader} does not arrive: "),
-                ),
-                Broken::Data(slot) => (
-                    PATIENT,
-                    "compare",
-                    format!(
-                        "what rank {writer} sent to rank {reader} by way of slot {slot:?} is not what came: "
-                    ),
-                ),
+            let path = Path {
+                writer,
+                reader,
+                broken,
+                transport,
             };
-            let errors = errors(loss(writer, reader, broken, transport), transport, fail);
-            // One rank finds it, and no other path is suspected.
-            let begin =
-                format!("create: self test, {step} failed on rank {reader}: rank {reader}: ");
-            for error in &errors {
-                assert!(error.starts_with(&begin), "{broken:?}: {error}");
-                assert_eq!(error, &errors[0]);
-                assert_eq!(error.matches(&path).count(), 1, "{error}");
-                for cause in ["ACS", "IOMMU", "MIG", "peer access", "container"] {
-                    assert!(error.contains(cause), "{cause}: {error}");
-                }
-            }
+            path.told(errors(path).iter().map(String::as_str));
         }
     }
 }
@@ -181,4 +118,21 @@ fn one_push_path_of_six_that_does_not_work_is_told_to_all_ranks() {
 #[test]
 fn one_pull_path_of_six_that_does_not_work_is_told_to_all_ranks() {
     each_path_is_told(Transport::Pull);
+}
+
+#[test]
+fn paths_between_processes_that_do_not_work_are_told_to_all_ranks_and_nothing_is_left() {
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
+    let folder = Folder::new();
+    let ranks = Ranks::start(PROGRAM, "broken", folder.path(), &[0, 1, 2], WORLD);
+    let endings = ranks.finish();
+    for ending in &endings {
+        assert_eq!((ending.code, &ending.errors[..]), (Some(0), ""));
+        let last: Vec<&str> = ending.out.iter().skip(6).map(String::as_str).collect();
+        assert_eq!(last, ["done", "nothing left"], "{ending:?}");
+    }
+    for (line, path) in one_of_each().enumerate() {
+        path.told(endings.iter().map(|ending| &ending.out[line][..]));
+    }
+    assert_eq!(folder.files(), 0);
 }

@@ -75,7 +75,8 @@ fn ranks_share_a_device_only_with_leave() {
     let (phase, failures) = verdict(on_ranks(&driver, 2, |member| member.pool(&contract())));
     assert_eq!(phase, "create: devices");
     assert_eq!(failures[0].0, Rank(1));
-    assert!(failures[0].1.contains("it is on device 0, where rank 0 is"));
+    let words = "it is on device 0 (GPU-454d5500-6832-3030-2d6e-766c696e6b00), where rank 0 is;";
+    assert!(failures[0].1.starts_with(words), "{}", failures[0].1);
     on_ranks(&driver, 2, |member| {
         let shared = Contract {
             oversubscribe: true,

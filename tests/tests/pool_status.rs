@@ -1,12 +1,12 @@
 //! What a pool tells of itself: at work, while a kernel waits, during captures, failed, broken and closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use slabfence::channel::{ChannelStatus, Contract, Part, Pool, PoolStatus};
 use slabfence::driver::{CaptureMode, Driver, Stream};
-use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
+use slabfence::group::{Rank, ThreadBootstrap};
 use slabfence::health::Health;
 use slabfence::layout::{Cause, LocalBlock, OperationKind, Transport};
 use slabfence::sys::{CUresult, CUstream};
@@ -14,6 +14,7 @@ use slabfence_emu::Live;
 use slabfence_tests::graphs::capture;
 use slabfence_tests::host::contract;
 use slabfence_tests::late::FAIL;
+use slabfence_tests::lossy::lossy;
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Gather, on_members, on_ranks};
 use slabfence_tests::watched::Watched;
@@ -284,32 +285,11 @@ fn a_failure_is_told_with_its_report_until_the_reset() {
     });
 }
 
-/// A bootstrap that loses what it has delivered in messages of one step, once.
-struct Lossy {
-    inner: ThreadBootstrap,
-    step: &'static str,
-    on: AtomicBool,
-}
-
-impl Bootstrap for Lossy {
-    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let parts = self.inner.all_gather(bytes, deadline)?;
-        let here = bytes[8..].starts_with(self.step.as_bytes());
-        match here && self.on.swap(false, Ordering::Relaxed) {
-            true => Err(BootstrapError::Other("lost".to_owned())),
-            false => Ok(parts),
-        }
-    }
-}
-
 #[test]
 fn a_broken_pool_says_why_and_a_closed_one_has_nothing() {
     let (_machine, driver) = machine(2);
-    let members = ThreadBootstrap::world(2).into_iter().map(|inner| {
-        let on = AtomicBool::new(inner.rank() == Rank(1));
-        let step = "reset: rewrite";
-        Arc::new(Lossy { inner, step, on }) as Arc<dyn Bootstrap>
-    });
+    let members = ThreadBootstrap::world(2).into_iter();
+    let members = members.map(|inner| lossy(inner, "reset: rewrite", true));
     on_members(
         &driver,
         members.collect(),

@@ -106,8 +106,8 @@ fn a_process_that_does_not_see_a_peers_device_is_refused_by_that_devices_uuid() 
     for ending in ranks.finish() {
         for words in [
             "failed: create: capability failed",
-            "rank 0: Pool::create refused: rank 1 is on device 454d5500683230302d6e766c696e6b01, which this process does not see",
-            "rank 1: Pool::create refused: rank 0 is on device 454d5500683230302d6e766c696e6b00, which this process does not see",
+            "rank 0: Pool::create refused: rank 1 is on device GPU-454d5500-6832-3030-2d6e-766c696e6b01, which this process does not see (this rank is on GPU-454d5500-6832-3030-2d6e-766c696e6b00)",
+            "rank 1: Pool::create refused: rank 0 is on device GPU-454d5500-6832-3030-2d6e-766c696e6b00, which this process does not see (this rank is on GPU-454d5500-6832-3030-2d6e-766c696e6b01)",
         ] {
             assert!(ending.out[0].contains(words), "{ending:?}");
         }

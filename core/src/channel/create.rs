@@ -12,9 +12,10 @@ use crate::group::{Ended, Group, PeerIndex};
 use crate::health::{Clock, HealthPage};
 use crate::layout::Transport;
 
-use super::agreement::{self, Identity};
+use super::agreement;
 use super::close::{free_all, unmap_all};
 use super::contract::Contract;
+use super::identity::{self, Identity};
 use super::kernels::Kernels;
 use super::memory::{Cut, Memory, PeerMemory};
 use super::pool::{Pool, settle};
@@ -54,13 +55,13 @@ impl Pool {
         let terms = group.exchange("create: contract", &agreement::terms(contract, &group))?;
         settle("create: contract", agreement::compare_terms(&terms))?;
 
-        let identity = Identity::of(device).write();
-        let places = group.exchange("create: devices", &identity)?;
+        let identity = Identity::of(device).map(|identity| identity.write());
+        let places = group.share("create: devices", identity)?;
         let places = settle(
             "create: devices",
-            agreement::place(&places, contract.oversubscribe),
+            identity::place(&places, contract.oversubscribe),
         )?;
-        let beside = agreement::ranks_beside(&places, group.me());
+        let beside = identity::ranks_beside(&places, group.me());
         let there = capability(device, &group, contract, &places, beside);
         let (ordinals, kernels) = group.agree("create: capability", there)?;
 
@@ -230,17 +231,15 @@ fn capability(
         why,
     };
     let info = device.info();
+    let here = format!("device {} ({}, {:?})", info.ordinal, info.name, info.uuid);
     if !info.virtual_memory {
         return Err(refuse(format!(
-            "device {} ({}) has no virtual memory management (cuMemCreate)",
-            info.ordinal, info.name
+            "{here} has no virtual memory management (cuMemCreate)"
         )));
     }
-    let ordinals = agreement::ordinals(places, group.me(), || {
+    let ordinals = identity::ordinals(places, group.me(), || {
         let devices = device.driver().devices()?.into_iter();
-        Ok(devices
-            .map(|info| (info.uuid.bytes, info.ordinal))
-            .collect())
+        Ok(devices.map(|info| (info.uuid, info.ordinal)).collect())
     })?;
     let mine = &places[group.me().index()];
     let elsewhere = places
@@ -248,17 +247,18 @@ fn capability(
         .any(|place| !place.shares_a_process_with(mine));
     if elsewhere && !info.posix_handles {
         return Err(refuse(format!(
-            "device {} ({}) cannot export memory to other processes as file descriptors: run the ranks as threads of one",
-            info.ordinal, info.name
+            "{here} cannot export memory to other processes as file descriptors: run the ranks as threads of one"
         )));
     }
     for peer in group.peers() {
         let there = ordinals[peer.index()];
         if !device.is_accessible_from(there)? {
             return Err(refuse(format!(
-                "device {there} of {} has no peer access to device {}; {}",
+                "device {there} ({:?}) of {} has no peer access to device {} ({:?}); {}",
+                places[peer.index()].uuid,
                 peer.rank(),
                 info.ordinal,
+                info.uuid,
                 Apart::Denied
             )));
         }

@@ -11,6 +11,7 @@ mod create;
 mod event;
 mod header;
 mod held;
+mod identity;
 pub(crate) mod kernels;
 mod lane;
 mod memory;

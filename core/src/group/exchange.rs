@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::envelope::{envelope, open};
+use super::envelope::{Form, envelope, open};
 use super::{BootstrapError, Group, Rank};
 use crate::driver::fork;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Why ranks did not meet in a step.
 #[derive(Debug)]
 pub(crate) enum Missed {
-    /// They are in different steps, and all know.
+    /// They are in different steps, or of builds that cannot read each other's messages, and all know.
     Apart(Error),
     /// This rank does not know how the step ended for the others.
     Lost(Error),
@@ -74,15 +74,30 @@ impl Group {
                 self.me.0
             )));
         }
+        // What others have had of that rank may be whole, so this is no verdict.
+        let damaged = |rank: Rank| {
+            lost(format!(
+                "the message of {rank} came damaged, or another came in its place"
+            ))
+        };
+        let apart = |failures| {
+            Err(Missed::Apart(Error::Setup {
+                phase: what,
+                failures,
+            }))
+        };
+        let forms: Result<Vec<Form>, Missed> = (0u32..)
+            .zip(&parts)
+            .map(|(rank, part)| Form::of(part).ok_or_else(|| damaged(Rank(rank))))
+            .collect();
+        let failures = compare(&forms?);
+        if !failures.is_empty() {
+            return apart(failures);
+        }
         let mut payloads = Vec::with_capacity(parts.len());
         let mut failures = Vec::new();
         for (rank, part) in (0u32..).map(Rank).zip(&parts) {
-            // What others have had of this rank may be whole, so this is no verdict.
-            let Some((step, pool, payload)) = open(part, rank) else {
-                return Err(lost(format!(
-                    "the message of {rank} came damaged, or another came in its place"
-                )));
-            };
+            let (step, pool, payload) = open(part, rank).ok_or_else(|| damaged(rank))?;
             if step == what && pool == self.pool {
                 payloads.push(payload);
                 continue;
@@ -97,20 +112,36 @@ impl Group {
                 format!("it is in '{step}'{other}; call collective functions in the same order on all ranks"),
             ));
         }
-        if failures.is_empty() {
-            return Ok(payloads);
+        match failures.is_empty() {
+            true => Ok(payloads),
+            false => apart(failures),
         }
-        Err(Missed::Apart(Error::Setup {
-            phase: what,
-            failures,
-        }))
     }
+}
+
+/// Compares the forms of everyone's messages with that of rank 0's. All ranks come to the same result, whatever their build.
+fn compare(forms: &[Form]) -> Vec<(Rank, String)> {
+    let Some((first, others)) = forms.split_first() else {
+        return Vec::new();
+    };
+    let others = (1u32..).map(Rank).zip(others);
+    let different = others.filter(|(_, form)| form.number != first.number);
+    different
+        .map(|(rank, form)| {
+            let words = format!(
+                "its messages are of form {} (slabfence {}), those of rank 0 of form {} (slabfence {}); run the same build on all ranks",
+                form.number, form.version, first.number, first.version
+            );
+            (rank, words)
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::group::Bootstrap;
+    use crate::group::envelope::of_form;
     use std::sync::Arc;
 
     /// Answers every message with what it makes of it.
@@ -155,6 +186,29 @@ mod tests {
     #[test]
     fn an_answer_to_an_earlier_message_is_found_out() {
         let group = answered(2, |_| vec![message(0), message(1)]);
+        assert!(matches!(group.gather("step", b""), Err(Missed::Lost(_))));
+    }
+    #[test]
+    fn ranks_whose_messages_are_of_another_form_are_named_with_both_versions() {
+        let group = answered(3, |own| {
+            vec![own.to_vec(), message(1), of_form(99, "9.9.9")]
+        });
+        let Err(Missed::Apart(Error::Setup { phase, failures })) = group.gather("step", b"") else {
+            panic!("no verdict");
+        };
+        let here = Form::of(&message(0)).unwrap();
+        let words = format!(
+            "its messages are of form 99 (slabfence 9.9.9), those of rank 0 of form {} (slabfence {}); run the same build on all ranks",
+            here.number, here.version
+        );
+        assert_eq!((phase, failures), ("step", vec![(Rank(2), words)]));
+    }
+
+    #[test]
+    fn where_a_message_came_damaged_no_build_is_blamed() {
+        let group = answered(3, |own| {
+            vec![own.to_vec(), Vec::new(), of_form(99, "9.9.9")]
+        });
         assert!(matches!(group.gather("step", b""), Err(Missed::Lost(_))));
     }
 }

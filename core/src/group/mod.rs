@@ -92,7 +92,8 @@ impl Group {
     }
 
     /// Changes how long a rank waits for the others in one exchange of a collective host call (60 s). A year is the
-    /// longest.
+    /// longest. All ranks need the same, since each has parts of its work end early enough for the others to be told of it;
+    /// pools and subgroups refuse what differs.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.min(MAX_TIMEOUT);

@@ -1,7 +1,7 @@
 //! Groups of some ranks of a group.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::unix::UnixBootstrap;
 use super::wire::{Reader, Writer};
@@ -18,12 +18,17 @@ struct Wish {
     /// Where the subgroup meets, if this rank is its first.
     number: u64,
     in_folder: bool,
+    /// How long this rank waits for the others.
+    timeout: Duration,
     ranks: Vec<Rank>,
 }
 
 impl Wish {
     fn write(&self) -> Vec<u8> {
+        // A group waits a year at most.
+        let timeout = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
         let start = Writer::new().word(self.number).word(self.in_folder.into());
+        let start = start.word(timeout);
         let ranks = self.ranks.iter();
         ranks.fold(start, |m, rank| m.word(rank.0.into())).finish()
     }
@@ -31,11 +36,13 @@ impl Wish {
     fn read(message: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(message);
         let (number, in_folder) = (reader.word()?, reader.word()? != 0);
+        let timeout = Duration::from_nanos(reader.word()?);
         let (ranks, rest) = reader.rest().as_chunks();
         let rank = |word: &[u8; 8]| u32::try_from(u64::from_le_bytes(*word)).ok().map(Rank);
         Some(Self {
             number,
             in_folder,
+            timeout,
             ranks: ranks.iter().map(rank).collect::<Option<_>>()?,
         })
         .filter(|_| rest.is_empty())
@@ -54,7 +61,7 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::Setup`] on all ranks of this group when a rank asks for what cannot be, when two ranks of a subgroup disagree
-    /// about it, or when its ranks do not meet; [`Error::Timeout`] and [`Error::Bootstrap`] when this group's do not. After those
+    /// about it, when ranks have other timeouts, or when its ranks do not meet; [`Error::Timeout`] and [`Error::Bootstrap`] when this group's do not. After those
     /// of the last step, `subgroup: meet`, the others may have a subgroup, which tells them in its first step that this rank left.
     pub fn subgroup(&self, ranks: &[Rank]) -> Result<Option<Self>> {
         let number = self.check(ranks).and_then(|()| {
@@ -64,6 +71,7 @@ impl Group {
         let wish = number.map(|number| Wish {
             number,
             in_folder: folder.is_some(),
+            timeout: self.timeout,
             ranks: ranks.to_vec(),
         });
         let wishes = self.share("subgroup: ranks", wish.map(|wish| wish.write()))?;
@@ -147,6 +155,14 @@ fn compare(messages: &[Vec<u8>]) -> Result<Vec<Wish>, Vec<(Rank, String)>> {
         return Err(failures);
     }
     for (rank, wish) in (0u32..).map(Rank).zip(&wishes) {
+        if wish.timeout != wishes[0].timeout {
+            let words = format!(
+                "its group's timeout is {:?}, that of rank 0 is {:?}; give all ranks the same",
+                wish.timeout, wishes[0].timeout
+            );
+            failures.push((rank, words));
+            continue;
+        }
         for other in &wish.ranks {
             let Some(theirs) = wishes.get(other.index()) else {
                 continue;
@@ -185,6 +201,7 @@ mod tests {
         Wish {
             number,
             in_folder: number % 2 == 1,
+            timeout: Duration::from_secs(60),
             ranks: ranks.iter().copied().map(Rank).collect(),
         }
     }
@@ -196,7 +213,8 @@ mod tests {
             assert_eq!(Wish::read(&message), Some(wish));
             assert_eq!(Wish::read(&message[..message.len() - 1]), None);
         }
-        let beyond = Writer::new().word(0).word(0).word(1 << 32).finish();
+        let start = Writer::new().word(0).word(0).word(0);
+        let beyond = start.word(1 << 32).finish();
         assert_eq!(Wish::read(&beyond), None);
     }
 
@@ -229,6 +247,11 @@ mod tests {
             failures[0].1.contains("only one has a bootstrap"),
             "{failures:?}"
         );
+        let mut waits = [wish(2, &[1, 2]), wish(2, &[1, 2]), wish(2, &[1, 2])];
+        waits[0].ranks.clear();
+        waits[2].timeout = Duration::from_millis(1500);
+        let words = "its group's timeout is 1.5s, that of rank 0 is 60s; give all ranks the same";
+        assert_eq!(all(&waits), Err(vec![(Rank(2), words.to_owned())]));
         let messages = [wish(2, &[0, 1]).write(), vec![1]];
         assert_eq!(compare(&messages).unwrap_err()[0].0, Rank(1));
     }

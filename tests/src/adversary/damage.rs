@@ -7,7 +7,7 @@ use crate::envelope;
 pub enum Damage {
     /// The last bit of a neighbour's.
     LastBit,
-    /// A byte of what a neighbour's says of itself: step, pool, sender, number, digest.
+    /// A byte of what a neighbour's says of itself: form, version, step, pool, sender, number, digests.
     Head,
     /// The length that a neighbour's gives of its step's name.
     Length,
@@ -80,7 +80,8 @@ impl Damage {
             }
             Self::Length => {
                 let length = [0, 1, 1 << 32, i64::MAX as u64, u64::MAX][draw.below(5)];
-                parts[next][..8].copy_from_slice(&u64::to_le_bytes(length));
+                let at = envelope::step_at(&parts[next]).unwrap_or(0);
+                parts[next][at..at + 8].copy_from_slice(&u64::to_le_bytes(length));
             }
             Self::Cut => {
                 let end = draw.below(parts[next].len());
@@ -111,10 +112,11 @@ impl Damage {
 }
 
 /// Bytes in front of a message's payload.
-fn head(mut message: &[u8]) -> usize {
-    let whole = message.len();
-    let payload = envelope::text(&mut message).map_or(0, |_| message.len().saturating_sub(4 * 8));
-    whole - payload
+fn head(message: &[u8]) -> usize {
+    let step = envelope::step_at(message);
+    let mut rest = step.and_then(|at| message.get(at..)).unwrap_or_default();
+    let payload = envelope::text(&mut rest).map_or(0, |_| rest.len().saturating_sub(4 * 8));
+    message.len() - payload
 }
 
 /// SplitMix64.
@@ -147,6 +149,8 @@ mod tests {
 
     fn message(from: u64) -> Vec<u8> {
         let message = Envelope {
+            form: 1,
+            version: "1.2.3".to_owned(),
             step: "step".to_owned(),
             pool: 7,
             from,
@@ -178,8 +182,8 @@ mod tests {
         for seed in 0..1000 {
             let mut parts = sent.clone();
             Damage::Head.apply(&mut parts, 0, seed);
-            assert_eq!((&parts[0], &parts[1][44..]), (&sent[0], &sent[1][44..]));
+            assert_eq!((&parts[0], &parts[1][81..]), (&sent[0], &sent[1][81..]));
         }
-        assert_eq!(sent[1].len(), 44 + 5);
+        assert_eq!(sent[1].len(), 81 + 5);
     }
 }

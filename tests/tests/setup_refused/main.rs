@@ -1,19 +1,20 @@
 //! Ranks whose arguments, devices or builds differ: the creation is refused on all of them, with the difference, and before any has
 //! allocated anything.
 
+mod argument;
+mod build;
 mod capability;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use slabfence::Error;
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::Driver;
-use slabfence::group::{Bootstrap, BootstrapError, Rank, ThreadBootstrap};
+use slabfence::group::{Bootstrap, Rank, ThreadBootstrap};
 use slabfence::layout::Transport;
 use slabfence::sys::Api;
 use slabfence_emu::Live;
-use slabfence_tests::envelope::{self, Envelope};
 use slabfence_tests::injection::{Ledger, watched};
 use slabfence_tests::probe::machine;
 use slabfence_tests::ranks::{Member, on_drivers};
@@ -181,104 +182,52 @@ fn a_field_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocat
     );
 }
 
-/// The term of another build, in place of this one's.
-#[derive(Clone, Copy)]
-struct Other {
-    name: &'static str,
-    value: &'static str,
-}
-
-impl Other {
-    /// The terms with it, and what stood there.
-    fn instead(self, terms: &[u8]) -> Option<(Vec<u8>, String)> {
-        let mut rest = terms;
-        let (hash, count) = (envelope::word(&mut rest)?, envelope::word(&mut rest)?);
-        let mut terms = [hash, count].map(u64::to_le_bytes).concat();
-        let mut before = None;
-        for _ in 0..count {
-            let (name, mut value) = (envelope::text(&mut rest)?, envelope::text(&mut rest)?);
-            if name == self.name {
-                before = Some(std::mem::replace(&mut value, self.value.to_owned()));
-            }
-            envelope::put_text(&mut terms, &name);
-            envelope::put_text(&mut terms, &value);
-        }
-        Some((terms, before?))
-    }
-}
-
-/// Where ranks of two builds meet: what comes from those that this rank's is not is as the other build sends it. Each rank
-/// is what it is, so of two builds each has its own for this one.
-struct Mixed {
-    inner: Arc<dyn Bootstrap>,
-    /// Which ranks are not of this rank's build.
-    strange: Vec<bool>,
-    other: Other,
-    /// This build's value.
-    mine: Arc<Mutex<String>>,
-}
-
-impl Bootstrap for Mixed {
-    fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
-        let mut parts = self.inner.all_gather(bytes, deadline)?;
-        for (part, _) in parts.iter_mut().zip(&self.strange).filter(|(_, is)| **is) {
-            let mut message = Envelope::read(part).expect("the form of a message");
-            if message.step == "create: contract" {
-                let terms = self.other.instead(&message.payload);
-                let (terms, mine) = terms.expect("the form of terms, with this one");
-                message.payload = terms;
-                *part = message.write();
-                *self.mine.lock().unwrap() = mine;
-            }
-        }
-        Ok(parts)
-    }
-}
-
 #[test]
-fn a_rank_of_another_build_is_refused_on_all_before_anything_is_allocated() {
-    let others = [
-        ("library version", "9.9.9"),
-        ("layout version", "99"),
-        ("kernel images", "0123456789abcdef"),
-    ];
-    let others = others.map(|(name, value)| Other { name, value });
-    for (world, other) in [2, 3]
-        .into_iter()
-        .flat_map(|w| others.map(|other| (w, other)))
-    {
-        for odd in 0..world {
-            let mine = Arc::new(Mutex::new(String::new()));
-            let mixed = members(world).into_iter().zip(0..).map(|(inner, rank)| {
-                let strange = (0..world).map(|peer| (peer == odd) != (rank == odd));
-                Arc::new(Mixed {
-                    inner,
-                    strange: strange.collect(),
-                    other,
-                    mine: Arc::clone(&mine),
-                }) as Arc<dyn Bootstrap>
-            });
-            counted(
-                mixed.collect(),
-                |_, api| api,
-                |seat| {
-                    let failures = seat.refused(&contract(), "create: contract");
-                    let mine = mine.lock().unwrap().clone();
-                    assert!(!mine.is_empty() && mine != other.value);
-                    // All are compared with rank 0, which is of this rank's build or of the other.
-                    let here = |rank| (rank == odd) == (seat.member.rank() == odd);
-                    let value = |rank| if here(rank) { &mine[..] } else { other.value };
-                    let words = |rank| {
-                        let (it, first) = (value(rank), value(0));
-                        (it != first).then(|| {
-                            let words = format!("{} is {it}, rank 0 has {first}", other.name);
-                            (Rank(rank), words)
-                        })
-                    };
-                    let wanted: Vec<(Rank, String)> = (1..world).filter_map(words).collect();
-                    assert_eq!(failures, wanted);
-                },
-            );
-        }
+fn a_timeout_of_the_group_that_differs_on_any_rank_is_refused_on_all_before_anything_is_allocated()
+{
+    for differs in 0..WORLD {
+        counted(
+            members(WORLD),
+            |_, api| api,
+            |seat| {
+                let rank = seat.member.rank();
+                let mut group = seat.member.group.clone();
+                if rank == differs {
+                    group = group.with_timeout(Duration::from_millis(59_500));
+                }
+                let member = seat.member.of(group);
+                let seat = Seat {
+                    member: &member,
+                    ledger: seat.ledger,
+                };
+                let wanted = |words: fn(&str, &str) -> String| -> Vec<(Rank, String)> {
+                    match differs {
+                        0 => [1, 2]
+                            .map(|rank| (Rank(rank), words("60s", "59.5s")))
+                            .into(),
+                        rank => vec![(Rank(rank), words("59.5s", "60s"))],
+                    }
+                };
+                let failures = seat.refused(&contract(), "create: contract");
+                let words =
+                    |it: &str, first: &str| format!("group timeout is {it}, rank 0 has {first}");
+                assert_eq!(failures, wanted(words));
+
+                let ranks: &[Rank] = match rank {
+                    0 => &[],
+                    _ => &[Rank(2), Rank(1)],
+                };
+                let Err(Error::Setup { phase, failures }) = member.group.subgroup(ranks) else {
+                    panic!("no refusal");
+                };
+                assert_eq!(phase, "subgroup: ranks");
+                let words = |it: &str, first: &str| {
+                    format!(
+                        "its group's timeout is {it}, that of rank 0 is {first}; give all ranks the same"
+                    )
+                };
+                assert_eq!(failures, wanted(words));
+            },
+        );
     }
 }

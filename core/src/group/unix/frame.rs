@@ -4,6 +4,8 @@ use crate::group::wire::{Reader, Writer};
 
 /// First word of every frame: the protocol and its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"slabgrp1");
+/// Bytes of that word which are the protocol's in every version.
+const NAME: usize = 7;
 /// Bytes of a part that one frame carries.
 pub(super) const PIECE: usize = 32 << 10;
 /// Longest frame: the pieces' header is the longest.
@@ -140,6 +142,20 @@ impl Frame {
     }
 }
 
+/// What is wrong with a first message that is no frame, where it is one of another version of the protocol.
+pub(super) fn other_version(bytes: &[u8]) -> Option<String> {
+    let here = MAGIC.to_le_bytes();
+    let there: &[u8; 8] = bytes.first_chunk()?;
+    let same_name = there[..NAME] == here[..NAME] && there[NAME].is_ascii_graphic();
+    (same_name && *there != here).then(|| {
+        format!(
+            "that is of version {} of the meeting's protocol, and this process has version {}; run the same build of slabfence on all ranks",
+            char::from(there[NAME]),
+            char::from(here[NAME])
+        )
+    })
+}
+
 fn read_piece(mut reader: Reader<'_>) -> Option<Piece> {
     let (total, offset) = (reader.word()?, reader.word()?);
     let bytes = reader.rest();
@@ -264,6 +280,22 @@ mod tests {
         }
         assert_eq!(Frame::decode(&[]), None);
         assert_eq!(Frame::decode(&[0xa5; 4096]), None);
+    }
+
+    #[test]
+    fn a_frame_of_another_version_is_told_by_both_and_anything_else_is_not() {
+        for frame in frames() {
+            let mut bytes = frame.encode(7);
+            assert_eq!(other_version(&bytes), None);
+            bytes[7] = b'2';
+            let words = "that is of version 2 of the meeting's protocol, and this process has version 1; run the same build of slabfence on all ranks";
+            assert_eq!(other_version(&bytes).as_deref(), Some(words));
+            assert_eq!(other_version(&bytes[..7]), None);
+            bytes[7] = 0;
+            assert_eq!(other_version(&bytes), None);
+            bytes[..8].copy_from_slice(b"slabfds2");
+            assert_eq!(other_version(&bytes), None);
+        }
     }
 
     #[test]

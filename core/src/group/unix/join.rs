@@ -10,7 +10,7 @@ use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::connection::Connection;
-use super::frame::Frame;
+use super::frame::{Frame, other_version};
 use super::hub::Hub;
 use super::line::Line;
 use crate::error::{Error, Result};
@@ -152,7 +152,8 @@ fn greet(
                 return Some(match Frame::decode(&message) {
                     Some((token, Frame::Welcome)) => Ok(token),
                     Some((_, Frame::Refused { why })) => Err(why),
-                    _ => Err("something that is no answer; is it another version?".to_owned()),
+                    _ => Err(other_version(&message)
+                        .unwrap_or_else(|| "something that is no answer".to_owned())),
                 });
             }
             Received::TooLong => return Some(Err("far too much".to_owned())),

@@ -18,6 +18,7 @@ use rustix::net::Shutdown;
 
 use super::bootstrap::{Bootstrap, BootstrapError, refuse_after_fork};
 use super::rank::Rank;
+use super::speaker::Speaker;
 use crate::driver::fork;
 use crate::error::{Error, Result};
 use crate::socket::{Place, sweep};
@@ -64,7 +65,7 @@ impl UnixBootstrap {
         if rank.0 == 0
             && let Err(why) = sweep(dir, deadline)
         {
-            log::warn!("{why}");
+            log::warn!("{rank}: {why}");
         }
         let place = Place::of_job(dir, job);
         Self::meet(&place, Some(dir), job, rank, world, deadline)
@@ -136,13 +137,17 @@ impl Drop for UnixBootstrap {
             std::mem::forget(hub);
             return;
         }
+        let speaker = Speaker {
+            rank: self.me,
+            pool: None,
+        };
         // Seen by the others even where a forked child still holds the descriptor.
         let closed = rustix::net::shutdown(&self.line().connection.socket, Shutdown::Both);
         if let Err(error) = closed {
-            log::debug!("leaving: {error}");
+            log::debug!("{speaker}: leaving the group: {error}");
         }
         if hub.is_some_and(|hub| hub.join().is_err()) {
-            log::error!("the hub's thread panicked");
+            log::error!("{speaker}: the hub's thread panicked");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod boot;
+mod broken;
 mod calls;
 mod cycles;
 mod ending;

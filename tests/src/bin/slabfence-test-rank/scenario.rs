@@ -15,6 +15,7 @@ use slabfence_tests::addresses::{captured, check};
 use slabfence_tests::ranks::{Gather, Member};
 
 use super::boot;
+use super::broken;
 use super::calls;
 use super::cycles;
 use super::ending;
@@ -41,6 +42,9 @@ unsafe extern "C" {
 pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome {
     if part.name.starts_with("inject") {
         return inject::run(part, bootstrap, machine);
+    }
+    if part.name == "broken" {
+        return broken::run(part, bootstrap, machine);
     }
     let driver = Driver::from_api(exchange::watched(gate::gated(machine.api()?)))?;
     if part.name == "subgroups" {

@@ -35,7 +35,13 @@ fn garbage_and_strangers_are_sent_away_without_harm() {
             round: 0,
             serial: 1,
         };
+        let mut other = hello(1, 2, "job");
+        other[7] = b'2';
         for (message, words) in [
+            (
+                other,
+                "that is of version 2 of the meeting's protocol, and this process has version 1;",
+            ),
             (vec![0xa5; 100], "no greeting"),
             (vec![1; MAX_FRAME + 1], "no greeting"),
             (hello(1, 2, "job")[..30].to_vec(), "no greeting"),
@@ -154,7 +160,13 @@ fn beside_a_hub(folder: &Folder, says: &[Vec<u8>]) -> Result<UnixBootstrap> {
 fn a_hub_that_greets_with_garbage_is_refused() {
     let folder = Folder::new();
     let welcome = Frame::Welcome.encode(7);
+    let mut other = welcome.clone();
+    other[7] = b'2';
     for (message, words) in [
+        (
+            other,
+            "the hub of job 'job' says: that is of version 2 of the meeting's protocol, and this process has version 1;",
+        ),
         (vec![0xa5; 100], "something that is no answer"),
         (vec![0xa5; MAX_FRAME + 1], "far too much"),
         (
