@@ -102,8 +102,6 @@ fn is_worth_a_second(seat: &Seat<'_>, created: &Result<Pool>, point: Option<Poin
 /// When that does not succeed.
 pub fn create(seat: &Seat<'_>, point: Option<Point>) {
     let created = seat.step("create", || seat.member.pool(&seat.contract));
-    let blamed = seat.blames(point, &created);
-    assert!(!blamed || created.is_err(), "damage that nobody saw");
     let all = seat.settle(point, &created);
     if !is_worth_a_second(seat, &created, point) {
         return;
@@ -147,8 +145,6 @@ pub fn close(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
     pool.prepare(&["decode"]).expect("a channel");
     seat.operate(&pool, "decode");
     let closed = seat.step("close", || pool.close());
-    // Once its own memory is freed, what the others say makes no difference to a rank.
-    seat.blames(point, &closed);
     if !seat.settle(point, &closed) {
         seat.close(point, &pool);
     }

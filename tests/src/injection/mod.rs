@@ -165,6 +165,14 @@ impl Ledger {
         state.calls.get(&(step, entry)).copied().unwrap_or(0)
     }
 
+    /// The first point of this step and entry, if it was come to: where only one is armed.
+    pub fn struck(&self, step: &str, entry: &str) -> Option<Point> {
+        let state = self.state();
+        let here = |point: &&Point| (point.step, point.entry) == (step, entry);
+        let point = state.points.iter().find(here)?;
+        (state.hits > 0).then_some(*point)
+    }
+
     /// How many calls have failed.
     pub fn hits(&self) -> usize {
         self.state().hits
