@@ -1,6 +1,7 @@
 //! Living through something again and again, each time with another failure.
 
 mod apart;
+mod captured;
 mod lives;
 mod round;
 mod seats;
@@ -23,6 +24,7 @@ use crate::injection::{EXCHANGE, Ledger, Point, When};
 use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, SHARES, every_call_apart};
+pub use captured::Captured;
 pub use round::{abandon, close, create, create_and_close};
 pub use together::{Second, every_call, every_damage, pairs_of_calls};
 

@@ -83,6 +83,15 @@ impl Point {
             || self.nth == 0 && ["cuCtxGetCurrent", "cuCtxPushCurrent"].contains(&self.entry)
     }
 
+    /// Whether a graph or an executable stays that nobody can destroy.
+    pub fn strays(&self) -> bool {
+        match self.entry {
+            "cuGraphDestroy" | "cuGraphExecDestroy" => self.when == When::Before,
+            "cuStreamEndCapture" => self.when == When::After,
+            _ => false,
+        }
+    }
+
     /// What [`write`](Self::write) has written.
     pub fn read(words: &str, steps: &[&'static str]) -> Option<Self> {
         let words: Vec<&str> = words.split(' ').collect();
