@@ -25,7 +25,7 @@ use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, SHARES, every_call_apart};
 pub use captured::Captured;
-pub use round::{abandon, close, create, create_and_close};
+pub use round::{abandon, close, close_after_a_graph, create, create_and_close};
 pub use together::{Second, every_call, every_damage, pairs_of_calls};
 
 /// How often ranks try what has failed.
