@@ -1,6 +1,7 @@
-//! Every driver call and every exchange of a close failed: every rank can close after it, and nothing is left.
+//! Every driver call and every exchange of a close failed: every rank can close after it, and nothing is left. So it is where
+//! graphs have only just been destroyed.
 
-use slabfence_tests::exhaust::{World, close, every_call};
+use slabfence_tests::exhaust::{World, close, close_after_a_graph, every_call};
 
 fn every_point_of_a_close(world: World, calls: usize, exchanges: usize) {
     let injected = every_call(world, |_| None, close);
@@ -18,6 +19,8 @@ fn what_fails_anywhere_in_a_close_by_3_ranks_leaves_a_pool_that_closes() {
 }
 
 #[test]
-fn what_fails_anywhere_in_a_close_by_2_ranks_that_pull_leaves_a_pool_that_closes() {
-    every_point_of_a_close(World::pulling(2), 158, 72);
+fn what_fails_anywhere_in_a_close_by_2_ranks_that_pull_after_a_graph_leaves_a_pool_that_closes() {
+    let world = World::pulling(2);
+    let injected = every_call(world, |_| None, close_after_a_graph);
+    injected.tell("close after a graph", world, 158, 72);
 }

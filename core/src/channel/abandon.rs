@@ -14,7 +14,8 @@ const CALL: &str = "abandon";
 /// What a rank that has abandoned a pool has not given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abandoned {
-    /// Bytes of its memory that stay for the life of the process, since ranks that are other threads of it may use them.
+    /// Bytes of its memory that stay for the life of the process, since ranks that are other threads of it may use them, or
+    /// a graph that the driver has failed to destroy.
     pub kept: u64,
 }
 
@@ -29,7 +30,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Refused`](crate::Error::Refused) while a graph or a capture scope of this rank holds a channel, and when the device does not come to
-    /// rest: the pool is then as it was. A failure to unmap or to free leaves a pool that can be closed or abandoned again.
+    /// rest: the pool is then as it was. Once the driver has failed to destroy a graph or a stream of this library's, a graph's
+    /// hold is no refusal, since it may be for good: then everything is kept, peers' memory too. A failure to unmap or to free leaves a pool that can be closed or abandoned again.
     pub fn abandon(&self) -> Result<Abandoned> {
         let shared = &self.shared;
         let _turn = shared.turn()?;
@@ -41,24 +43,49 @@ impl Pool {
             let before = mem::replace(&mut state.phase, Phase::Busy(CALL));
             (before, state.ties)
         };
-        let ready = drained(shared, CALL).and_then(|()| shared.released("Pool::abandon", |_| true));
-        if let Err(error) = ready {
-            shared.write()?.phase = before;
-            return Err(error);
+        let released = drained(shared, CALL).and_then(|()| free_of_graphs(shared));
+        match released {
+            Ok(true) => {}
+            Ok(false) => return keep(shared, Kept::All),
+            Err(error) => {
+                shared.write()?.phase = before;
+                return Err(error);
+            }
         }
         // A process's memory outlives its mapping here; a thread's peers use the very mapping.
         let beside = shared.peers.iter().any(|peer| !peer.imported);
         if beside && ties == Ties::Tied {
-            return keep(shared);
+            return keep(shared, Kept::Shared);
         }
         free_all(shared, None)?;
         Ok(Abandoned { kept: 0 })
     }
 }
 
-/// Gives back what no other thread uses.
-fn keep(shared: &Shared) -> Result<Abandoned> {
-    let unmapped = shared.give_back(Memory::leave_private);
+/// Whether no graph or scope holds a channel. One that may do so for good, which nobody can change, is no refusal.
+fn free_of_graphs(shared: &Shared) -> Result<bool> {
+    match shared.released("Pool::abandon", |_| true) {
+        Ok(()) => Ok(true),
+        Err(_) if shared.may_be_held_for_good()? => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What stays for the life of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// The own memory that other threads may use.
+    Shared,
+    /// All, peers' memory too: a graph may be there that uses it.
+    All,
+}
+
+/// Gives back what is not to be kept.
+fn keep(shared: &Shared, kept: Kept) -> Result<Abandoned> {
+    let unmapped = match kept {
+        Kept::Shared => shared.give_back(Memory::leave_private),
+        Kept::All => Ok(()),
+    };
     let mut state = shared.write()?;
     if let Err(error) = unmapped {
         state.phase = Phase::Broken(format!("its abandonment failed: {error}"));
@@ -69,9 +96,13 @@ fn keep(shared: &Shared) -> Result<Abandoned> {
     state.lanes.clear();
     drop(state);
     let memory = shared.take_memory();
-    let kept = memory.as_ref().map_or(0, Memory::shared_bytes);
+    let (bytes, users): (fn(&Memory) -> u64, _) = match kept {
+        Kept::Shared => (Memory::shared_bytes, "ranks of this process may use"),
+        Kept::All => (Memory::bytes, "graphs that may never go use"),
+    };
+    let kept = memory.as_ref().map_or(0, bytes);
     log::warn!(
-        "{}: {CALL}: ranks of this process may use its memory: {kept} bytes are kept",
+        "{}: {CALL}: {users} its memory: {kept} bytes are kept",
         shared.group.speaker()
     );
     mem::forget(memory);

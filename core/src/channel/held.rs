@@ -73,10 +73,25 @@ impl Shared {
             })
             .collect();
         Ok((!held.is_empty()).then(|| {
-            format!(
+            let words = format!(
                 "{}; destroy the graphs, their executables too, and leave the scopes",
                 held.join(", ")
-            )
+            );
+            match self.device.driver().strays() {
+                0 => words,
+                strays => format!(
+                    "{words}; the driver has failed to end {strays} graph(s) or streams of this process, and has said so: one that holds a channel does so for good, and then Pool::abandon ends the pool and keeps its memory"
+                ),
+            }
         }))
+    }
+
+    /// Whether what holds channels of this rank may do so for good: no scope does, and there are graphs that nobody can
+    /// destroy any more.
+    pub(super) fn may_be_held_for_good(&self) -> Result<bool> {
+        let state = self.read()?;
+        let mut lanes = state.lanes.values();
+        let scoped = lanes.any(|lane| lane.scoped.load(Ordering::Acquire));
+        Ok(!scoped && self.device.driver().strays() > 0)
     }
 }

@@ -232,11 +232,13 @@ impl Memory {
         own && self.imported.iter().all(Imported::is_mapped)
     }
 
+    /// Bytes of the own memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.shared_bytes() + bytes(&self.local) as u64
+    }
+
     /// Bytes that peers may use.
     pub(super) fn shared_bytes(&self) -> u64 {
-        fn bytes<K: Kind>(arena: &Arena<K>) -> usize {
-            arena.stride() * arena.count()
-        }
         let staged: usize = match &self.staged {
             Staged::Push(inbox) => inbox.iter().map(bytes).sum(),
             Staged::Pull(outbox) => outbox.iter().map(bytes).sum(),
@@ -254,6 +256,10 @@ impl Memory {
     pub(super) fn leave(&mut self) -> Result<()> {
         every([self.let_go(), self.close()].into_iter())
     }
+}
+
+fn bytes<K: Kind>(arena: &Arena<K>) -> usize {
+    arena.stride() * arena.count()
 }
 
 /// One arena of a peer: at its owner's address in this process, or mapped from its descriptor.

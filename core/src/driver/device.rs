@@ -216,20 +216,23 @@ impl Device {
     }
 
     /// Runs `free` with the context current, from `Drop`: never panics, logs a failure or a missing entry, does nothing in
-    /// a forked child.
+    /// a forked child. Whether nothing is left for this process.
     pub(crate) fn teardown(
         &self,
         call: &'static str,
         free: impl FnOnce(&Api) -> Result<CUresult, MissingSymbol>,
-    ) {
+    ) -> bool {
         if fork::forked() {
-            return;
+            return true;
         }
         // A drop cannot be called again, so it makes a second attempt itself.
         match self.setup().or_else(|_| self.setup()) {
             Ok(_guard) => self.inner.driver.note_drop(call, free(self.api())),
-            Err(Error::Driver(error)) if gone(error.code) => {}
-            Err(error) => log::error!("{call} while dropping: {error}"),
+            Err(Error::Driver(error)) if gone(error.code) => true,
+            Err(error) => {
+                log::error!("{call} while dropping: {error}");
+                false
+            }
         }
     }
 

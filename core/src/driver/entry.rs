@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use slabfence_sys::{Api, CUresult, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE};
@@ -83,6 +84,8 @@ impl DriverError {
 pub struct Driver {
     api: Arc<Api>,
     captures: Arc<Mutex<Captures>>,
+    /// Graphs, executables and streams that may still be there, although nobody has them any more.
+    stray: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Driver {
@@ -107,6 +110,7 @@ impl Driver {
         let driver = Self {
             api: Arc::new(api),
             captures: Arc::default(),
+            stray: Arc::default(),
         };
         fork::refuse()?;
         // SAFETY: the one argument, flags, must be zero; there is no other condition.
@@ -126,6 +130,16 @@ impl Driver {
     /// The captures of all who opened a device by this driver or a clone.
     pub(super) fn captures(&self) -> &Mutex<Captures> {
         &self.captures
+    }
+
+    /// The end of a graph, or of what may have one, has failed: what it holds may stay for good.
+    pub(super) fn note_stray(&self) {
+        self.stray.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many graphs, and what may have one, could not be ended by those who use this driver or a clone.
+    pub(crate) fn strays(&self) -> usize {
+        self.stray.load(Ordering::Acquire)
     }
 
     /// Newest CUDA version that the driver serves: 1000 × major + 10 × minor.
@@ -171,13 +185,18 @@ impl Driver {
     }
 
     /// For `Drop`, which can return nothing: logs what `call` returned, unless it only says that the driver or the
-    /// context went first, as it does while a process ends; or that the driver lacks it.
-    pub(crate) fn note_drop(&self, call: &'static str, returned: Result<CUresult, MissingSymbol>) {
+    /// context went first, as it does while a process ends; or that the driver lacks it. Whether nothing is left.
+    pub(crate) fn note_drop(
+        &self,
+        call: &'static str,
+        returned: Result<CUresult, MissingSymbol>,
+    ) -> bool {
         match returned {
-            Ok(code) if code.is_success() || gone(code) => {}
+            Ok(code) if code.is_success() || gone(code) => return true,
             Ok(code) => log::error!("while dropping: {}", self.describe(call, code)),
             Err(missing) => log::error!("while dropping: {missing}"),
         }
+        false
     }
 
     fn describe(&self, call: &'static str, code: CUresult) -> DriverError {

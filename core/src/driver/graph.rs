@@ -113,9 +113,12 @@ impl Contents {
 impl Drop for Graph {
     fn drop(&mut self) {
         // SAFETY: owned, destroyed only here. Executables made from it are copies.
-        self.device.teardown("cuGraphDestroy", |api| unsafe {
+        let gone = self.device.teardown("cuGraphDestroy", |api| unsafe {
             Ok((api.cuGraphDestroy()?)(self.raw))
         });
+        if !gone {
+            self.device.driver().note_stray();
+        }
     }
 }
 
@@ -147,7 +150,9 @@ pub(crate) unsafe fn retain(device: &Device, graph: CUgraph, object: deferred::H
     if let Err(error) = device.check("cuGraphRetainUserObject", code) {
         // SAFETY: the reference was not moved; giving it up runs the destructor, which queues the object.
         let code = unsafe { release(user, 1) };
-        device.driver().note_drop("cuUserObjectRelease", Ok(code));
+        if !device.driver().note_drop("cuUserObjectRelease", Ok(code)) {
+            device.driver().note_stray();
+        }
         return Err(error);
     }
     Ok(())
@@ -188,8 +193,11 @@ impl GraphExec {
 impl Drop for GraphExec {
     fn drop(&mut self) {
         // SAFETY: made by `instantiate`, destroyed only here; the driver lets a running execution finish.
-        self.device.teardown("cuGraphExecDestroy", |api| unsafe {
+        let gone = self.device.teardown("cuGraphExecDestroy", |api| unsafe {
             Ok((api.cuGraphExecDestroy()?)(self.raw))
         });
+        if !gone {
+            self.device.driver().note_stray();
+        }
     }
 }

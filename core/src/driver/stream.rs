@@ -177,6 +177,10 @@ impl Stream {
         let mut raw = CUgraph::null();
         // SAFETY: the stream is live; `raw` is a live out-parameter.
         let code = unsafe { (self.device.api().cuStreamEndCapture()?)(self.raw, &mut raw) };
+        if !code.is_success() && !raw.is_null() {
+            // Of a call that failed it is no handle to use, and a graph may be there all the same.
+            self.device.driver().note_stray();
+        }
         self.device.check("cuStreamEndCapture", code)?;
         self.device.note_capture(self.raw, false);
         // SAFETY: the call hands the graph to its caller, once.
@@ -260,9 +264,13 @@ impl Drop for Stream {
         self.device.forget_stream(self.raw);
         if self.owned {
             // SAFETY: made by `new` and destroyed only here; the driver frees it once what is enqueued has ended.
-            self.device.teardown("cuStreamDestroy", |api| unsafe {
+            let gone = self.device.teardown("cuStreamDestroy", |api| unsafe {
                 Ok((api.cuStreamDestroy()?)(self.raw))
             });
+            if !gone {
+                // It may capture, and what it captures into is there then.
+                self.device.driver().note_stray();
+            }
         }
     }
 }

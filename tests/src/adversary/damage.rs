@@ -63,6 +63,32 @@ impl Damage {
         Self::Anything,
     ];
 
+    /// Of which rank the message is the first that comes wrong to rank `me`; `None` where the own one is not in its place, or
+    /// there are not as many as ranks.
+    pub(super) fn strikes(self, me: usize, world: usize) -> Option<usize> {
+        let next = (me + 1) % world;
+        let beyond = (next + 1) % world;
+        match self {
+            Self::LastBit
+            | Self::Head
+            | Self::Length
+            | Self::Cut
+            | Self::Extended
+            | Self::Empty
+            | Self::Echoed
+            | Self::Noise => Some(next),
+            Self::Swapped => (beyond != me).then_some(next.min(beyond)),
+            Self::AllEmpty
+            | Self::MoreInFront
+            | Self::MoreAtTheEnd
+            | Self::Fewer
+            | Self::None
+            | Self::Exchanged
+            | Self::AllNoise
+            | Self::Anything => None,
+        }
+    }
+
     /// Does it to the parts that come to rank `me`. What is drawn depends on `seed` alone.
     pub fn apply(self, parts: &mut Vec<Vec<u8>>, me: usize, seed: u64) {
         let draw = &mut Draw(seed);

@@ -18,6 +18,34 @@ pub use damage::Damage;
 
 /// How late a late exchange is.
 const LATE: Duration = Duration::from_millis(20);
+/// What is told of an exchange that fails.
+const CUT: &str = "the line is cut";
+const BUG: &str = "the host's bug";
+
+/// What rank `me` has to tell of an exchange that fails at this moment, one that is garbled by this damage.
+///
+/// # Panics
+///
+/// For one that does not fail.
+pub fn told(when: When, damage: Damage, me: usize, world: usize) -> String {
+    let damage = match when {
+        When::Before | When::After => return CUT.to_owned(),
+        When::Panics => return format!("it panicked: {BUG}"),
+        When::Truncated => Damage::Cut,
+        When::Garbled => damage,
+        // In it this rank's own is an earlier one.
+        When::Repeated => Damage::AllNoise,
+        When::Swapped => Damage::Swapped,
+        When::Short => Damage::Fewer,
+        When::Late => panic!("it comes late and does not fail"),
+    };
+    match damage.strikes(me, world) {
+        Some(rank) => {
+            format!("the message of rank {rank} came damaged, or another came in its place")
+        }
+        None => format!("and not this rank's own at place {me}; it must return one part a rank"),
+    }
+}
 
 /// Ranks that meet, but for the one exchange that the seat's ledger has fail.
 pub struct Adversary {
@@ -61,11 +89,11 @@ impl Adversary {
 impl Bootstrap for Adversary {
     fn all_gather(&self, bytes: &[u8], deadline: Instant) -> Result<Vec<Vec<u8>>, BootstrapError> {
         let fails = self.ledger.enter(EXCHANGE).map(|point| point.when);
-        let lost = || Err(BootstrapError::Other("the line is cut".to_owned()));
+        let lost = || Err(BootstrapError::Other(CUT.to_owned()));
         match fails {
             Some(When::Before) => return lost(),
             Some(When::Late) => thread::sleep(LATE),
-            Some(When::Panics) => panic::resume_unwind(Box::new("the host's bug")),
+            Some(When::Panics) => panic::resume_unwind(Box::new(BUG)),
             _ => {}
         }
         let mut parts = self.inner.all_gather(bytes, deadline)?;

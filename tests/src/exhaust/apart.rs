@@ -124,8 +124,8 @@ pub fn every_call_apart<S: Send>(
             lives.fail(&[point]);
             points.push(point);
             if mine.is_some() {
-                held.0 += leaked(point);
-                held.1 += leaked(point);
+                held.0 += leaked(point, world);
+                held.1 += leaked(point, world);
             }
             let until = Instant::now() + CLOSED;
             while holdings() != held && Instant::now() < until {
@@ -139,6 +139,6 @@ pub fn every_call_apart<S: Send>(
 }
 
 /// Files of memory that stay after this call has failed.
-fn leaked(point: Point) -> usize {
-    super::lives::leak(point).physical
+fn leaked(point: Point, world: u32) -> usize {
+    super::lives::leak(point, world).physical
 }

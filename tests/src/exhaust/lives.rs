@@ -9,9 +9,29 @@ use slabfence_emu::Live;
 use super::{BOUND, Seat};
 use crate::injection::{EXCHANGE, Effect, Ledger, Point, When};
 
-/// What is left of an object whose end failed before it had an effect.
-pub(super) fn leak(Point { entry, when, .. }: Point) -> Live {
+/// What is left in a world of so many ranks of an object whose end failed before it had an effect, or of a graph that was made
+/// and not given.
+pub(super) fn leak(point: Point, ranks: u32) -> Live {
+    let Point { entry, when, .. } = point;
     let mut live = Live::default();
+    if point.strays() {
+        // It holds the pool, which every rank has abandoned: its own keeps all arenas, and beside them the page, two modules,
+        // and the buffer and stream by which counters are read. The others keep the arenas that this one may use.
+        let arenas = 3 * ranks as usize + 1;
+        let executable = usize::from(entry == "cuGraphExecDestroy");
+        return Live {
+            physical: arenas,
+            mappings: arenas,
+            reservations: arenas,
+            host_allocations: 2,
+            modules: 2,
+            streams: 1,
+            graphs: 1 - executable,
+            execs: executable,
+            user_objects: 1,
+            ..live
+        };
+    }
     if when == When::Before && entry != EXCHANGE && Effect::of(entry) == Effect::Ends {
         match entry {
             "cuMemFree" => live.allocations = 1,
@@ -131,13 +151,18 @@ impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R
         let failed: Vec<Point> = failed.map(|(_, point)| *point).collect();
         assert_eq!(failed.first(), points.first(), "it was not come to");
         let now = (self.now)();
+        let world = seat.member.group.world();
         let here = failed
             .iter()
             .filter(|point| self.one_machine || point.rank == rank);
         let usual = each(self.alive, self.keeps, usize::wrapping_add);
-        let expected = here.fold(usual, |live, &point| {
-            each(live, leak(point), usize::wrapping_add)
+        let mut expected = here.fold(usual, |live, &point| {
+            each(live, leak(point, world), usize::wrapping_add)
         });
+        if points.iter().any(Point::strays) {
+            // As many as the kept arenas have parts.
+            expected.announced = now.announced;
+        }
         if now != expected {
             let before = self.alive;
             self.wrong

@@ -1,6 +1,7 @@
 //! Living through something again and again, each time with another failure.
 
 mod apart;
+mod captured;
 mod lives;
 mod round;
 mod seats;
@@ -12,23 +13,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use slabfence::Result;
 use slabfence::channel::{Contract, Pool};
 use slabfence::driver::Stream;
 use slabfence::group::Bootstrap;
 use slabfence::layout::Transport;
 
-use crate::adversary::Damage;
+use crate::adversary::{self, Damage};
 use crate::injection::{EXCHANGE, Ledger, Point, When};
 use crate::ranks::{Gather, Member};
 
 pub use apart::{Place, SHARES, every_call_apart};
-pub use round::{abandon, close, create, create_and_close};
+pub use captured::Captured;
+pub use round::{abandon, close, close_after_a_graph, create, create_and_close};
 pub use together::{Second, every_call, every_damage, pairs_of_calls};
 
 /// How often ranks try what has failed.
 const TRIES: usize = 8;
 /// Longer than any round may take.
 const BOUND: Duration = Duration::from_secs(30);
+/// The last exchange of a close, `close: free`.
+const FREE: u32 = 3;
 
 /// The ranks that live through something, and what they fail.
 #[derive(Debug, Clone, Copy)]
@@ -149,8 +154,20 @@ impl Injected {
 
 impl Seat<'_> {
     /// Does `body` as a step of this name, in which calls are counted and may fail.
-    pub fn step<T>(&self, name: &'static str, body: impl FnOnce() -> T) -> T {
-        self.ledger.step(name, body)
+    ///
+    /// # Panics
+    ///
+    /// When one exchange fails in it and this rank does not tell of that, or tells of one that was only late.
+    pub fn step<T>(&self, name: &'static str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let given = self.ledger.step(name, body);
+        // With a second fault a rank may tell of that one.
+        if let (Some(point), 1) = (
+            self.ledger.struck(name, EXCHANGE),
+            self.faults.load(Ordering::Relaxed),
+        ) {
+            self.judge(point, &given);
+        }
+        given
     }
 
     /// Waits for all ranks, and gives what each says.
@@ -167,42 +184,34 @@ impl Seat<'_> {
             .collect()
     }
 
-    /// Looks at the words of a step whose call gave `result`: a rank to which messages came damaged says that, and nothing
-    /// else. Whether it was this rank.
-    ///
-    /// # Panics
-    ///
-    /// When it says something else.
-    pub fn blames<T>(&self, point: Option<Point>, result: &slabfence::Result<T>) -> bool {
-        use When::{Garbled, Repeated, Short, Swapped, Truncated};
-        let damages = [Garbled, Repeated, Short, Swapped, Truncated];
-        let here = |point: &Point| point.rank == self.member.rank();
-        let damaged = |point: &Point| point.entry == EXCHANGE && damages.contains(&point.when);
-        if !point.is_some_and(|point| here(&point) && damaged(&point)) {
-            return false;
-        }
-        // With a second fault a rank may tell of that one.
-        if let (Err(error), 1) = (result, self.faults.load(Ordering::Relaxed)) {
-            let (words, world) = (error.to_string(), self.member.group.world());
-            let (message, parts) = (
-                " came damaged, or another came in its place",
-                "; it must return one part a rank, in rank order",
-            );
-            let named = (0..world).any(|rank| words.contains(&format!("rank {rank}{message}")));
-            assert!(named || words.contains(parts), "{point:?}: {words}");
-        }
-        true
+    /// Looks at what a step gave on a rank whose exchange `point` was struck: a late one is no failure, of any other this rank
+    /// tells, and of nothing else.
+    fn judge<T>(&self, point: Point, given: &Result<T>) {
+        // Once its own memory is freed, what the others say makes no difference to a rank.
+        let deaf = (point.step, point.nth) == ("close", FREE);
+        let error = match given {
+            Ok(_) => {
+                assert!(deaf || point.when == When::Late, "nobody saw {point}");
+                return;
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(!deaf && point.when != When::Late, "{point}: {error}");
+        let (me, world) = (self.member.group.me().index(), self.member.group.world());
+        let (damage, _) = *self.damage.lock().expect("the damage");
+        let told = adversary::told(point.when, damage, me, world as usize);
+        assert!(error.contains(&told), "{point}, {damage:?}: {error}");
     }
 
     /// Ends a step whose call gave `result`. A driver call that failed has the same result on all ranks. An exchange that
     /// failed has failed for all of them, each in words of its own, unless it was their last: who loses only that fails
     /// alone. Ranks may still wait for one another in it: they do no more afterwards. Who tells of one failed call tells its
-    /// code. Whether all succeeded.
+    /// code, and a late exchange is none. Whether all succeeded.
     ///
     /// # Panics
     ///
     /// When ranks differ where they must not.
-    pub fn settle<T>(&self, point: Option<Point>, result: &slabfence::Result<T>) -> bool {
+    pub fn settle<T>(&self, point: Option<Point>, result: &Result<T>) -> bool {
         let exchange = point.is_some_and(|point| point.entry == EXCHANGE);
         if exchange {
             let group = &self.member.group;
@@ -221,6 +230,11 @@ impl Seat<'_> {
             _ => words.is_empty() == own.is_empty(),
         });
         assert!(exchange || alike, "{said:?}");
+        let late = point.is_some_and(|point| point.when == When::Late);
+        assert!(
+            !late || faults > 1 || said.iter().all(String::is_empty),
+            "{point:?}: {said:?}"
+        );
         if let (Some(point), 1, false, false) = (point, faults, exchange, own.is_empty()) {
             let code = format!("({})", point.code().0);
             assert!(own.contains(&code), "{own} tells nothing of {point}");

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use slabfence::channel::{Pool, Ticket};
 use slabfence::{Error, Result};
 
-use super::{Seat, TRIES};
+use super::{Captured, Seat, TRIES};
 use crate::injection::{EXCHANGE, Point};
 
 /// What a rank has after a creation.
@@ -102,8 +102,6 @@ fn is_worth_a_second(seat: &Seat<'_>, created: &Result<Pool>, point: Option<Poin
 /// When that does not succeed.
 pub fn create(seat: &Seat<'_>, point: Option<Point>) {
     let created = seat.step("create", || seat.member.pool(&seat.contract));
-    let blamed = seat.blames(point, &created);
-    assert!(!blamed || created.is_err(), "damage that nobody saw");
     let all = seat.settle(point, &created);
     if !is_worth_a_second(seat, &created, point) {
         return;
@@ -146,9 +144,27 @@ pub fn close(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
     let pool = seat.member.pool(&seat.contract).expect("a pool");
     pool.prepare(&["decode"]).expect("a channel");
     seat.operate(&pool, "decode");
+    end(seat, kept, point, pool);
+}
+
+/// [`close`] of a pool of which a graph was replayed, and destroyed right before.
+///
+/// # Panics
+///
+/// When that does not succeed.
+pub fn close_after_a_graph(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>) {
+    *kept = None;
+    let pool = seat.member.pool(&seat.contract).expect("a pool");
+    pool.prepare(&["decode"]).expect("a channel");
+    let mut graph = Captured::new(seat, &pool, "decode");
+    graph.replay(seat, 1);
+    // What it has held goes in the close.
+    drop(graph);
+    end(seat, kept, point, pool);
+}
+
+fn end(seat: &Seat<'_>, kept: &mut Option<Pool>, point: Option<Point>, pool: Pool) {
     let closed = seat.step("close", || pool.close());
-    // Once its own memory is freed, what the others say makes no difference to a rank.
-    seat.blames(point, &closed);
     if !seat.settle(point, &closed) {
         seat.close(point, &pool);
     }

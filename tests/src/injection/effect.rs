@@ -70,7 +70,8 @@ pub enum Effect {
     Asks,
     /// It gives a handle, which a caller that is told of a failure does not have: it is never failed after its effect.
     Makes,
-    /// It changes what exists, takes away what can be asked for again, or waits.
+    /// It changes what exists, takes away what can be asked for again, or waits. What it gives besides is lost where it fails
+    /// after that.
     Changes,
     /// It takes an object away. Whoever is told of a failure cannot try again, so failed before its effect it leaks that one.
     Ends,
@@ -117,7 +118,6 @@ impl Effect {
             | "cuDevicePrimaryCtxRetain"
             | "cuStreamCreate"
             | "cuEventCreate"
-            | "cuStreamEndCapture"
             | "cuModuleLoadDataEx"
             | "cuGraphCreate"
             | "cuGraphAddKernelNode"
@@ -155,6 +155,7 @@ impl Effect {
             | "cuEventRecord"
             | "cuEventSynchronize"
             | "cuStreamBeginCapture"
+            | "cuStreamEndCapture"
             | "cuThreadExchangeStreamCaptureMode"
             | "cuFuncLoad"
             | "cuLaunchKernel"

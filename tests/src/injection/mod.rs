@@ -83,6 +83,15 @@ impl Point {
             || self.nth == 0 && ["cuCtxGetCurrent", "cuCtxPushCurrent"].contains(&self.entry)
     }
 
+    /// Whether a graph or an executable stays that nobody can destroy.
+    pub fn strays(&self) -> bool {
+        match self.entry {
+            "cuGraphDestroy" | "cuGraphExecDestroy" => self.when == When::Before,
+            "cuStreamEndCapture" => self.when == When::After,
+            _ => false,
+        }
+    }
+
     /// What [`write`](Self::write) has written.
     pub fn read(words: &str, steps: &[&'static str]) -> Option<Self> {
         let words: Vec<&str> = words.split(' ').collect();
@@ -163,6 +172,14 @@ impl Ledger {
     pub fn count_of(&self, step: &'static str, entry: &'static str) -> u32 {
         let state = self.state();
         state.calls.get(&(step, entry)).copied().unwrap_or(0)
+    }
+
+    /// The first point of this step and entry, if it was come to: where only one is armed.
+    pub fn struck(&self, step: &str, entry: &str) -> Option<Point> {
+        let state = self.state();
+        let here = |point: &&Point| (point.step, point.entry) == (step, entry);
+        let point = state.points.iter().find(here)?;
+        (state.hits > 0).then_some(*point)
     }
 
     /// How many calls have failed.
