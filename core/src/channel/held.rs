@@ -77,10 +77,11 @@ impl Shared {
                 "{}; destroy the graphs, their executables too, and leave the scopes",
                 held.join(", ")
             );
-            match self.device.driver().strays() {
+            match self.device.strays() {
                 0 => words,
                 strays => format!(
-                    "{words}; the driver has failed to end {strays} graph(s) or streams of this process, and has said so: one that holds a channel does so for good, and then Pool::abandon ends the pool and keeps its memory"
+                    "{words}; the driver has failed to end {strays} graph(s) of device {}, and has said so: if all of yours are destroyed, one of those holds the channel for good, and Pool::abandon ends the pool and keeps its memory",
+                    self.device.ordinal()
                 ),
             }
         }))
@@ -92,6 +93,6 @@ impl Shared {
         let state = self.read()?;
         let mut lanes = state.lanes.values();
         let scoped = lanes.any(|lane| lane.scoped.load(Ordering::Acquire));
-        Ok(!scoped && self.device.driver().strays() > 0)
+        Ok(!scoped && self.device.strays() > 0)
     }
 }

@@ -1,4 +1,4 @@
-//! Which streams capture, as far as that was begun through this library.
+//! Which streams capture, as far as that was begun through this library, and what of graphs could not be ended.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -11,7 +11,12 @@ use crate::error::{Error, Result};
 
 /// The streams of which there are values, so that none is asked that its host may have destroyed.
 #[derive(Debug, Default)]
-pub(super) struct Captures(Vec<Known>);
+pub(super) struct Captures {
+    known: Vec<Known>,
+    /// A context for each graph or executable of it, made or being made, that the driver has failed to end: it may still be
+    /// there, although nobody has it any more.
+    strays: Vec<CUcontext>,
+}
 
 #[derive(Debug)]
 struct Known {
@@ -25,7 +30,7 @@ struct Known {
 
 impl Captures {
     fn find(&mut self, device: &Device, stream: CUstream) -> Option<&mut Known> {
-        let mut all = self.0.iter_mut();
+        let mut all = self.known.iter_mut();
         all.find(|known| (known.context, known.stream) == (device.context(), stream))
     }
 }
@@ -46,7 +51,7 @@ impl Device {
         };
         match list.find(self, stream) {
             Some(known) => known.values += 1,
-            None => list.0.push(Known {
+            None => list.known.push(Known {
                 context: self.context(),
                 stream,
                 values: 1,
@@ -56,12 +61,30 @@ impl Device {
     }
 
     /// A capture has begun on a stream, or has ended.
-    pub(super) fn note_capture(&self, stream: CUstream, captures: bool) {
-        if let Ok(mut list) = self.capturing()
-            && let Some(known) = list.find(self, stream)
-        {
-            known.captures = captures;
+    /// Whether one was before.
+    pub(super) fn note_capture(&self, stream: CUstream, captures: bool) -> bool {
+        match self.capturing() {
+            Ok(mut list) => list
+                .find(self, stream)
+                .is_some_and(|known| std::mem::replace(&mut known.captures, captures)),
+            Err(_) => false,
         }
+    }
+
+    /// The end of a graph of this device, or of what makes one, has failed: what it holds may stay for good.
+    pub(super) fn note_stray(&self) {
+        if let Ok(mut list) = self.capturing() {
+            list.strays.push(self.context());
+        }
+    }
+
+    /// How many ends have failed so.
+    pub(crate) fn strays(&self) -> usize {
+        let Ok(list) = self.capturing() else {
+            return 0;
+        };
+        let mine = |context: &&CUcontext| **context == self.context();
+        list.strays.iter().filter(mine).count()
     }
 
     /// A value of a stream goes. With the last the stream may go too.
@@ -72,7 +95,7 @@ impl Device {
         if let Some(known) = list.find(self, stream) {
             known.values -= 1;
         }
-        list.0.retain(|known| known.values > 0);
+        list.known.retain(|known| known.values > 0);
     }
 
     /// Refuses while a stream captures, if that was begun through this library. The driver refuses as well to wait for a
@@ -80,7 +103,7 @@ impl Device {
     pub(crate) fn refuse_during_capture(&self, operation: &'static str) -> Result<()> {
         let mut list = self.capturing()?;
         let mut count = 0;
-        let begun = list.0.iter_mut();
+        let begun = list.known.iter_mut();
         for known in begun.filter(|known| known.captures && known.context == self.context()) {
             known.captures = stream::capture_status(self, known.stream)? != CaptureStatus::None;
             count += usize::from(known.captures);

@@ -2,7 +2,6 @@
 
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use slabfence_sys::{Api, CUresult, LoadError, MissingSymbol, RangeNote, STUB_LIBRARY_ADVICE};
@@ -84,8 +83,6 @@ impl DriverError {
 pub struct Driver {
     api: Arc<Api>,
     captures: Arc<Mutex<Captures>>,
-    /// Graphs, executables and streams that may still be there, although nobody has them any more.
-    stray: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Driver {
@@ -110,7 +107,6 @@ impl Driver {
         let driver = Self {
             api: Arc::new(api),
             captures: Arc::default(),
-            stray: Arc::default(),
         };
         fork::refuse()?;
         // SAFETY: the one argument, flags, must be zero; there is no other condition.
@@ -130,16 +126,6 @@ impl Driver {
     /// The captures of all who opened a device by this driver or a clone.
     pub(super) fn captures(&self) -> &Mutex<Captures> {
         &self.captures
-    }
-
-    /// The end of a graph, or of what may have one, has failed: what it holds may stay for good.
-    pub(super) fn note_stray(&self) {
-        self.stray.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// How many graphs, and what may have one, could not be ended by those who use this driver or a clone.
-    pub(crate) fn strays(&self) -> usize {
-        self.stray.load(Ordering::Acquire)
     }
 
     /// Newest CUDA version that the driver serves: 1000 × major + 10 × minor.

@@ -117,7 +117,7 @@ impl Drop for Graph {
             Ok((api.cuGraphDestroy()?)(self.raw))
         });
         if !gone {
-            self.device.driver().note_stray();
+            self.device.note_stray();
         }
     }
 }
@@ -151,7 +151,7 @@ pub(crate) unsafe fn retain(device: &Device, graph: CUgraph, object: deferred::H
         // SAFETY: the reference was not moved; giving it up runs the destructor, which queues the object.
         let code = unsafe { release(user, 1) };
         if !device.driver().note_drop("cuUserObjectRelease", Ok(code)) {
-            device.driver().note_stray();
+            device.note_stray();
         }
         return Err(error);
     }
@@ -197,7 +197,7 @@ impl Drop for GraphExec {
             Ok((api.cuGraphExecDestroy()?)(self.raw))
         });
         if !gone {
-            self.device.driver().note_stray();
+            self.device.note_stray();
         }
     }
 }

@@ -179,7 +179,7 @@ impl Stream {
         let code = unsafe { (self.device.api().cuStreamEndCapture()?)(self.raw, &mut raw) };
         if !code.is_success() && !raw.is_null() {
             // Of a call that failed it is no handle to use, and a graph may be there all the same.
-            self.device.driver().note_stray();
+            self.device.note_stray();
         }
         self.device.check("cuStreamEndCapture", code)?;
         self.device.note_capture(self.raw, false);
@@ -257,19 +257,17 @@ pub(super) fn capture_status(device: &Device, stream: CUstream) -> Result<Captur
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.owned {
-            // Whatever other values of it there are.
-            self.device.note_capture(self.raw, false);
-        }
+        // Whatever other values of it there are.
+        let captured = self.owned && self.device.note_capture(self.raw, false);
         self.device.forget_stream(self.raw);
         if self.owned {
             // SAFETY: made by `new` and destroyed only here; the driver frees it once what is enqueued has ended.
             let gone = self.device.teardown("cuStreamDestroy", |api| unsafe {
                 Ok((api.cuStreamDestroy()?)(self.raw))
             });
-            if !gone {
-                // It may capture, and what it captures into is there then.
-                self.device.driver().note_stray();
+            if captured && !gone {
+                // What it captures into is there then.
+                self.device.note_stray();
             }
         }
     }
