@@ -1,5 +1,7 @@
 //! What ranks and their hub say to one another: one frame a message, every bound checked by the reader.
 
+use std::fmt;
+
 use crate::group::wire::{Reader, Writer};
 
 /// First word of every frame: the protocol and its version.
@@ -142,19 +144,46 @@ impl Frame {
     }
 }
 
-/// What is wrong with a first message that is no frame, where it is one of another version of the protocol.
-pub(super) fn other_version(bytes: &[u8]) -> Option<String> {
-    let here = MAGIC.to_le_bytes();
-    let there: &[u8; 8] = bytes.first_chunk()?;
-    let same_name = there[..NAME] == here[..NAME] && there[NAME].is_ascii_graphic();
-    (same_name && *there != here).then(|| {
-        format!(
-            "that is of version {} of the meeting's protocol, and this process has version {}; run the same build of slabfence on all ranks",
-            char::from(there[NAME]),
-            char::from(here[NAME])
-        )
-    })
+/// Two versions of the protocol by which ranks meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Versions {
+    there: char,
+    here: char,
 }
+
+impl Versions {
+    /// That of a first message that is no frame, where it is one of another version, and this process's.
+    pub(super) fn of(message: &[u8]) -> Option<Self> {
+        let here = MAGIC.to_le_bytes();
+        let there: &[u8; 8] = message.first_chunk()?;
+        let same_name = there[..NAME] == here[..NAME] && there[NAME].is_ascii_graphic();
+        (same_name && *there != here).then(|| Self {
+            there: char::from(there[NAME]),
+            here: char::from(here[NAME]),
+        })
+    }
+
+    /// What a hub says to whom it cannot understand.
+    pub(super) fn refusal(&self) -> String {
+        format!(
+            "your version of the meeting's protocol is {}, mine is {}; {SAME_BUILD}",
+            self.there, self.here
+        )
+    }
+}
+
+/// What a rank says of a hub that it cannot understand.
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "its version of the meeting's protocol is {}, this rank's is {}; {SAME_BUILD}",
+            self.there, self.here
+        )
+    }
+}
+
+const SAME_BUILD: &str = "run the same build of slabfence on all ranks";
 
 fn read_piece(mut reader: Reader<'_>) -> Option<Piece> {
     let (total, offset) = (reader.word()?, reader.word()?);

@@ -10,7 +10,7 @@ use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::connection::Connection;
-use super::frame::{Frame, other_version};
+use super::frame::{Frame, Versions};
 use super::hub::Hub;
 use super::line::Line;
 use crate::error::{Error, Result};
@@ -129,7 +129,7 @@ pub(super) fn visit(
             Some(Ok(token)) => {
                 return Ok(Line::new(connection, token, rank, world, Arc::default()));
             }
-            Some(Err(why)) => return refuse(format!("the hub of job '{job}' says: {why}")),
+            Some(Err(why)) => return refuse(format!("the hub of job '{job}' {why}")),
             // It ended meanwhile; another may come.
             None => thread::sleep(PAUSE),
         }
@@ -137,7 +137,7 @@ pub(super) fn visit(
     Err(missed(job, vec![Rank(0)]))
 }
 
-/// Says hello and waits for the answer: the job's token, or the reason of a refusal. `None`: the hub ended.
+/// Says hello and waits for the answer: the job's token, or what the hub does instead. `None`: it ended.
 fn greet(
     connection: &Connection,
     hello: &[u8],
@@ -151,12 +151,14 @@ fn greet(
             Received::Message(message) => {
                 return Some(match Frame::decode(&message) {
                     Some((token, Frame::Welcome)) => Ok(token),
-                    Some((_, Frame::Refused { why })) => Err(why),
-                    _ => Err(other_version(&message)
-                        .unwrap_or_else(|| "something that is no answer".to_owned())),
+                    Some((_, Frame::Refused { why })) => Err(format!("says: {why}")),
+                    _ => Err(Versions::of(&message).map_or_else(
+                        || "says something that is no answer".to_owned(),
+                        |versions| format!("cannot be understood: {versions}"),
+                    )),
                 });
             }
-            Received::TooLong => return Some(Err("far too much".to_owned())),
+            Received::TooLong => return Some(Err("says far too much".to_owned())),
             Received::End => return None,
         }
     }

@@ -71,15 +71,18 @@ fn a_frame_that_is_cut_or_too_long_or_of_another_protocol_is_none() {
 fn a_frame_of_another_version_is_told_by_both_and_anything_else_is_not() {
     for frame in frames() {
         let mut bytes = frame.encode(7);
-        assert_eq!(other_version(&bytes), None);
+        assert_eq!(Versions::of(&bytes), None);
         bytes[7] = b'2';
-        let words = "that is of version 2 of the meeting's protocol, and this process has version 1; run the same build of slabfence on all ranks";
-        assert_eq!(other_version(&bytes).as_deref(), Some(words));
-        assert_eq!(other_version(&bytes[..7]), None);
+        let versions = Versions {
+            there: '2',
+            here: '1',
+        };
+        assert_eq!(Versions::of(&bytes), Some(versions));
+        assert_eq!(Versions::of(&bytes[..7]), None);
         bytes[7] = 0;
-        assert_eq!(other_version(&bytes), None);
+        assert_eq!(Versions::of(&bytes), None);
         bytes[..8].copy_from_slice(b"slabfds2");
-        assert_eq!(other_version(&bytes), None);
+        assert_eq!(Versions::of(&bytes), None);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::super::connection::Connection;
-use super::super::frame::{Frame, MAX_FRAME, other_version};
+use super::super::frame::{Frame, MAX_FRAME, Versions};
 use super::Hub;
 use crate::socket::{self, Peer, Received, Refusals};
 
@@ -94,7 +94,7 @@ impl Hub {
     /// The rank of who says this.
     fn admit(&mut self, message: &[u8]) -> Result<usize, String> {
         let Some((_, Frame::Hello { rank, world, job })) = Frame::decode(message) else {
-            let other = other_version(message);
+            let other = Versions::of(message).map(|versions| versions.refusal());
             return Err(other.unwrap_or_else(|| "that is no greeting of slabfence".to_owned()));
         };
         if job != self.job {

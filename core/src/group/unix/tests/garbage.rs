@@ -40,7 +40,7 @@ fn garbage_and_strangers_are_sent_away_without_harm() {
         for (message, words) in [
             (
                 other,
-                "that is of version 2 of the meeting's protocol, and this process has version 1;",
+                "your version of the meeting's protocol is 2, mine is 1; run the same build",
             ),
             (vec![0xa5; 100], "no greeting"),
             (vec![1; MAX_FRAME + 1], "no greeting"),
@@ -165,7 +165,7 @@ fn a_hub_that_greets_with_garbage_is_refused() {
     for (message, words) in [
         (
             other,
-            "the hub of job 'job' says: that is of version 2 of the meeting's protocol, and this process has version 1;",
+            "the hub of job 'job' cannot be understood: its version of the meeting's protocol is 2, this rank's is 1; run the same build",
         ),
         (vec![0xa5; 100], "something that is no answer"),
         (vec![0xa5; MAX_FRAME + 1], "far too much"),
