@@ -262,12 +262,24 @@ impl Look<'_> {
         }
         // It may have changed while the device was waited for.
         status.health = self.shared.page.health()?;
-        if status.health == Health::Failed && status.channels.iter().all(|it| it.fault.is_none()) {
+        let slip = match status.health {
+            Health::Failed => Slip::Fault,
+            Health::Warned => Slip::Warning,
+            Health::Healthy => return Ok(status),
+        };
+        let told = |channel: &ChannelStatus| match slip {
+            Slip::Fault => channel.fault.is_some(),
+            Slip::Warning => channel.warning.is_some(),
+        };
+        if !status.channels.iter().any(told) {
             let moment = deadline.min(Instant::now() + MOMENT);
-            self.shared.settle(Slip::Fault, &self.lanes, moment)?;
+            self.shared.settle(slip, &self.lanes, moment)?;
             for (channel, lane) in status.channels.iter_mut().zip(&self.lanes) {
+                channel.warning = self.shared.report(lane, Slip::Warning)?;
                 channel.fault = self.shared.report(lane, Slip::Fault)?;
             }
+            // A reset may have come between.
+            status.health = self.shared.page.health()?;
         }
         Ok(status)
     }

@@ -1,6 +1,7 @@
 //! The host-mapped page of a pool: a header, then one pair of records a channel.
 
 use core::mem::offset_of;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ pub(crate) struct HealthPage {
     buffer: PinnedBuffer,
     channels: usize,
     clock: Clock,
+    /// For each [`Slip`]: whether the header has told of one for a whole [`MOMENT`] that no channel had.
+    in_vain: [AtomicBool; 2],
 }
 
 /// Which of a channel's records.
@@ -33,6 +36,7 @@ impl HealthPage {
             buffer: PinnedBuffer::new(device, bytes)?,
             channels,
             clock,
+            in_vain: Default::default(),
         })
     }
 
@@ -79,18 +83,24 @@ impl HealthPage {
 
     /// Waits until one of these channels has a record, where the header says that something has happened, and until
     /// `deadline` at the longest. A warp that finds the record claimed sets the header while the one that claimed it may still
-    /// be writing, so there can be a state with no record yet. It is not waited for where no channel is left.
+    /// be writing, so there can be a state with no record yet. It is not waited for where no channel is left, nor once more when
+    /// it has not come in a whole [`MOMENT`]: its device has stopped.
     pub(crate) fn settle(
         &self,
         slip: Slip,
         channels: impl ExactSizeIterator<Item = usize> + Clone,
         deadline: Instant,
     ) -> Result<()> {
-        while channels.len() > 0 && self.says(slip)? {
+        let begin = Instant::now();
+        let in_vain = &self.in_vain[slip as usize];
+        while channels.len() > 0 && self.says(slip)? && !in_vain.load(Ordering::Relaxed) {
             for channel in channels.clone() {
                 if self.record(channel, slip)?.is_some() {
                     return Ok(());
                 }
+            }
+            if begin.elapsed() >= MOMENT {
+                in_vain.store(true, Ordering::Relaxed);
             }
             if Instant::now() >= deadline {
                 break;
@@ -150,6 +160,7 @@ impl HealthPage {
     /// Forgets a channel's records, and the state of the pool where no other channel has any. Only while no kernel of the
     /// pool runs.
     pub(crate) fn forget(&self, channel: usize) -> Result<()> {
+        self.wait_again();
         let base = Self::offset(channel);
         for offset in (0..size_of::<ChannelHealth>()).step_by(size_of::<u64>()) {
             self.buffer.store(base + offset, 0)?;
@@ -170,10 +181,17 @@ impl HealthPage {
 
     /// Forgets everything. Only while no kernel of the pool runs.
     pub(crate) fn clear(&self) -> Result<()> {
+        self.wait_again();
         for offset in (0..self.buffer.len()).step_by(size_of::<u64>()) {
             self.buffer.store(offset, 0)?;
         }
         Ok(())
+    }
+
+    fn wait_again(&self) {
+        for in_vain in &self.in_vain {
+            in_vain.store(false, Ordering::Relaxed);
+        }
     }
 
     const fn offset(channel: usize) -> usize {
@@ -227,77 +245,4 @@ const fn halves(word: u64) -> (u32, u32) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::fake;
-
-    /// What is made of a record that is read so, one reading after the other, and how often it was read.
-    fn of(readings: &[Words]) -> (Option<Words>, usize) {
-        let mut count = 0;
-        let settled = settled(|| {
-            count += 1;
-            Ok(readings[(count - 1).min(readings.len() - 1)])
-        });
-        (settled.unwrap(), count)
-    }
-
-    #[test]
-    fn a_record_that_changes_while_it_is_read_is_read_again() {
-        let (none, old, new) = ([0; WORDS], [5; WORDS], [6; WORDS]);
-        // New fields under the old state.
-        let mut mixed = new;
-        mixed[0] = 5;
-        assert_eq!(of(&[none]), (None, 1));
-        assert_eq!(of(&[old]), (Some(old), 2));
-        assert_eq!(of(&[old, new]), (Some(new), 3));
-        assert_eq!(of(&[mixed, new]), (Some(new), 3));
-        assert_eq!(of(&[old, mixed, new]), (Some(new), 4));
-        // A reset came between.
-        assert_eq!(of(&[old, none]), (None, 2));
-        let ever: Vec<Words> = (1..100).map(|i| [i; WORDS]).collect();
-        assert_eq!(of(&ever), (Some([16; WORDS]), READINGS));
-    }
-
-    const FAR: Duration = Duration::from_secs(60);
-
-    /// How long it takes until a page of two channels has settled, with this header, while `body` does something to it.
-    fn settles(header: u64, within: Duration, body: impl FnOnce(&HealthPage) + Send) -> Duration {
-        let page = HealthPage::new(&fake::device(), 2, Clock::GlobalTimer).unwrap();
-        page.buffer.store(HEADER_WORD, header).unwrap();
-        let begin = Instant::now();
-        thread::scope(|threads| {
-            threads.spawn(|| body(&page));
-            let settled = page.settle(Slip::Fault, 0..2, begin + within);
-            settled.unwrap();
-        });
-        begin.elapsed()
-    }
-
-    #[test]
-    fn a_record_that_comes_after_the_word_of_its_pool_is_waited_for() {
-        let took = settles(3, FAR, |page| {
-            thread::sleep(Duration::from_millis(20));
-            let fault = HealthPage::offset(1) + offset_of!(ChannelHealth, fault);
-            page.buffer.store(fault, 7).unwrap();
-        });
-        assert!((Duration::from_millis(20)..FAR).contains(&took), "{took:?}");
-    }
-
-    #[test]
-    fn a_record_that_does_not_come_or_is_forgotten_is_not_waited_for() {
-        let moment = Duration::from_millis(20);
-        let took = settles(3, moment, |_| ());
-        assert!((moment..FAR).contains(&took), "{took:?}");
-        let took = settles(3, FAR, |page| page.clear().unwrap());
-        assert!(took < FAR, "{took:?}");
-        // Nothing has failed: a wait was long.
-        let took = settles(1 << 32, FAR, |_| ());
-        assert!(took < FAR, "{took:?}");
-        // No channel is left that could have one.
-        let page = HealthPage::new(&fake::device(), 2, Clock::GlobalTimer).unwrap();
-        page.buffer.store(HEADER_WORD, 3).unwrap();
-        let begin = Instant::now();
-        page.settle(Slip::Fault, 0..0, begin + FAR).unwrap();
-        assert!(begin.elapsed() < FAR);
-    }
-}
+mod tests;
