@@ -23,8 +23,11 @@ pub struct Record {
     /// Ranks that were late.
     pub late_ranks: Vec<u32>,
     /// CTA that noticed.
+    // Processes of the first build with this form say neither.
+    #[serde(default)]
     pub cta: u32,
     /// Exchange inside the operation.
+    #[serde(default)]
     pub phase: u32,
     /// What the operation expected; `null` for an unknown cause.
     pub expected: Option<Word>,
@@ -117,6 +120,14 @@ mod tests {
         let words = told.as_object_mut().unwrap().remove("words");
         assert_eq!(words, Some(json!(report.to_string())));
         told
+    }
+
+    #[test]
+    fn a_record_of_the_first_build_with_this_form_is_read() {
+        let told = json!({ "words": "late", "epoch": 7, "late_ranks": [1], "waited_seconds": 1.5 });
+        let record: Record = serde_json::from_value(told).unwrap();
+        assert_eq!((record.epoch, record.late_ranks), (7, vec![1]));
+        assert_eq!((record.cause, record.cta, record.seen), (None, 0, None));
     }
 
     fn record(cause: u32) -> FaultRecord {
