@@ -62,25 +62,26 @@ impl Identity {
 
 /// Reads everyone's identity and checks that the ranks can form a pool. All ranks come to the same result.
 pub(super) fn place(messages: &[Vec<u8>], oversubscribe: bool) -> Result<Vec<Identity>, Failures> {
-    let mut all: Vec<Identity> = Vec::new();
+    let mut all: Vec<(Rank, Identity)> = Vec::new();
     let mut failures = Vec::new();
     for (rank, message) in (0u32..).map(Rank).zip(messages) {
         let Some(here) = Identity::read(message) else {
             failures.push((rank, "its identity is malformed".to_owned()));
             continue;
         };
-        let neighbour = all.iter().position(|other| other.uuid == here.uuid);
-        if let Some(neighbour) = neighbour.filter(|_| !oversubscribe) {
+        let neighbour = all.iter().find(|(_, other)| other.uuid == here.uuid);
+        if let Some((neighbour, _)) = neighbour.filter(|_| !oversubscribe) {
             failures.push((
                 rank,
                 format!(
-                    "it is on device {} ({:?}), where rank {neighbour} is; give every rank a device of its own, or set oversubscribe in the contract (for tests)",
+                    "it is on device {} ({:?}), where {neighbour} is; give every rank a device of its own, or set oversubscribe in the contract (for tests)",
                     here.ordinal, here.uuid
                 ),
             ));
         }
-        all.push(here);
+        all.push((rank, here));
     }
+    let all: Vec<Identity> = all.into_iter().map(|(_, here)| here).collect();
     if all.len() == messages.len() {
         failures.extend(other_granularities(&all));
     }
@@ -175,6 +176,13 @@ mod tests {
             failures[0].1
         );
         assert_eq!(place(&messages, true), Ok(here.to_vec()));
+        // One that cannot be read has its number all the same.
+        let mut damaged = messages.clone();
+        damaged.insert(0, vec![1]);
+        let failures = place(&damaged, false).unwrap_err();
+        let ranks: Vec<Rank> = failures.iter().map(|(rank, _)| *rank).collect();
+        assert_eq!(ranks, [Rank(0), Rank(3)]);
+        assert!(failures[1].1.contains(", where rank 1 is;"), "{failures:?}");
         assert_eq!(
             (ranks_beside(&here, Rank(0)), ranks_beside(&here, Rank(1))),
             (2, 1)
