@@ -181,12 +181,14 @@ fn send_to(
     loop {
         let sent = socket::connect(&there).and_then(|connection| {
             let other = Peer::of(&connection).map_err(io::Error::other)?;
-            log::debug!("{from}: {STEP}: memory for {}, {other}", peer.rank());
             let sent = socket::send_descriptors(&connection, &message, mine)?;
             Ok(sent.then_some(other))
         });
         match sent {
-            Ok(Some(other)) => return Ok(other),
+            Ok(Some(other)) => {
+                log::debug!("{from}: {STEP}: memory for {}, {other}", peer.rank());
+                return Ok(other);
+            }
             Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
                 return failed(error);
             }
