@@ -39,7 +39,7 @@ pub struct Contract {
     pub warn: Duration,
     /// A wait this long fails the operation and poisons its channel; zero: never.
     ///
-    /// Calls of the host that need a device at rest (`reset`, `retire`, `rollback`, `close`, `abandon`) wait for it for at most
+    /// Calls of the host that need a device at rest (`prepare`, `reset`, `retire`, `rollback`, `close`, `abandon`, and those of a `Ticket`) wait for it for at most
     /// half of the group's timeout ([`Group::with_timeout`](crate::group::Group::with_timeout)), which by default is far less
     /// than this limit. Who wants to leave, or reset, soon after a rank has died sets a limit below that half; with zero, an
     /// operation that waits for a dead rank never lets go.
