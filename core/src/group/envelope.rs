@@ -9,9 +9,11 @@ const MAGIC: u64 = u64::from_le_bytes(*b"slabfmsg");
 /// Form of all that ranks tell one another before they have compared their builds: envelopes, verdicts, what earlier
 /// creations have left, pool numbers, wishes for subgroups, and how terms are written. A build that reads or writes any of
 /// it otherwise has another number.
-const FORM: u64 = 1;
+pub(super) const FORM: u64 = 1;
 /// Longest name of a version.
 const MAX_VERSION: usize = 64;
+// Every message would be taken for a damaged one.
+const _: () = assert!(env!("CARGO_PKG_VERSION").len() <= MAX_VERSION);
 
 /// What a message begins with, now and in every form to come: ranks of any two builds can tell each other's.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -77,3 +77,28 @@ pub(crate) fn read_remains(message: &[u8]) -> Option<(u64, Option<u64>)> {
     let (count, together) = (reader.word()?, reader.word()?);
     reader.end((count, (together != 0).then_some(together)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::envelope::FORM;
+    use super::*;
+
+    /// Where these bytes change, `FORM` has to be raised, and they be put here.
+    #[test]
+    fn remains_of_this_form_are_to_the_byte_what_they_were() {
+        let remains = Remains::default();
+        remains.add(None);
+        remains.add(Some(0x1_2345_6789));
+        let wanted = [
+            [2, 0, 0, 0, 0, 0, 0, 0],
+            [0x89, 0x67, 0x45, 0x23, 1, 0, 0, 0],
+        ];
+        let message = remains.write();
+        assert_eq!((FORM, &message[..]), (1, &wanted.concat()[..]));
+        assert_eq!(read_remains(&message), Some((2, Some(0x1_2345_6789))));
+        assert_eq!(read_remains(&message[..15]), None);
+        let nothing = Remains::default().write();
+        assert_eq!(nothing, [0; 16]);
+        assert_eq!(read_remains(&nothing), Some((0, None)));
+    }
+}

@@ -61,8 +61,9 @@ impl Group {
     /// # Errors
     ///
     /// [`Error::Setup`] on all ranks of this group when a rank asks for what cannot be, when two ranks of a subgroup disagree
-    /// about it, when ranks have other timeouts, or when its ranks do not meet; [`Error::Timeout`] and [`Error::Bootstrap`] when this group's do not. After those
-    /// of the last step, `subgroup: meet`, the others may have a subgroup, which tells them in its first step that this rank left.
+    /// about it, when ranks have different timeouts, or when its ranks do not meet; [`Error::Timeout`] and
+    /// [`Error::Bootstrap`] when this group's do not. After those of the last step, `subgroup: meet`, the others may have a
+    /// subgroup, which tells them in its first step that this rank left.
     pub fn subgroup(&self, ranks: &[Rank]) -> Result<Option<Self>> {
         let number = self.check(ranks).and_then(|()| {
             random().map_err(|error| refusal(format!("no number to meet at: {error}")))
@@ -195,6 +196,7 @@ fn compare(messages: &[Vec<u8>]) -> Result<Vec<Wish>, Vec<(Rank, String)>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::envelope::FORM;
     use super::*;
 
     fn wish(number: u64, ranks: &[u32]) -> Wish {
@@ -216,6 +218,20 @@ mod tests {
         let start = Writer::new().word(0).word(0).word(0);
         let beyond = start.word(1 << 32).finish();
         assert_eq!(Wish::read(&beyond), None);
+    }
+
+    /// Where these bytes change, `FORM` has to be raised, and they be put here.
+    #[test]
+    fn wishes_of_this_form_are_to_the_byte_what_they_were() {
+        let wanted = [
+            [0x89, 0x67, 0x45, 0x23, 1, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0, 0],
+            60_000_000_000_u64.to_le_bytes(),
+            [2, 0, 0, 0, 0, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0, 0],
+        ];
+        let message = wish(0x1_2345_6789, &[2, 1]).write();
+        assert_eq!((FORM, message), (1, wanted.concat()));
     }
 
     #[test]
