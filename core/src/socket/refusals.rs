@@ -10,16 +10,34 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Tells why connections were refused; of those who keep coming, not each time.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
+    /// Who refuses them, if it is said.
+    whose: Option<String>,
     since: Option<Instant>,
     told: u32,
     untold: u64,
 }
 
 impl Refusals {
+    /// Those that `speaker` refuses: every line begins with it.
+    pub(crate) fn of(speaker: impl Display) -> Self {
+        Self {
+            whose: Some(speaker.to_string()),
+            ..Self::default()
+        }
+    }
+
     /// One more.
     pub(crate) fn tell(&mut self, why: impl Display) {
         if self.is_told(Instant::now()) {
-            log::warn!("a connection was refused: {why}");
+            let line = self.line(format_args!("a connection was refused: {why}"));
+            log::warn!("{line}");
+        }
+    }
+
+    fn line(&self, what: impl Display) -> String {
+        match &self.whose {
+            Some(whose) => format!("{whose}: {what}"),
+            None => what.to_string(),
         }
     }
 
@@ -39,7 +57,8 @@ impl Refusals {
     fn summarise(&mut self) {
         let untold = std::mem::take(&mut self.untold);
         if untold > 0 {
-            log::warn!("{untold} more connections were refused");
+            let line = self.line(format_args!("{untold} more connections were refused"));
+            log::warn!("{line}");
         }
     }
 }
@@ -53,6 +72,13 @@ impl Drop for Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_begins_with_who_refuses_where_it_is_said() {
+        let line = |refusals: Refusals| refusals.line("1 more");
+        assert_eq!(line(Refusals::of("rank 0")), "rank 0: 1 more");
+        assert_eq!(line(Refusals::default()), "1 more");
+    }
 
     #[test]
     fn the_first_refusals_of_each_while_are_told_and_the_others_counted() {

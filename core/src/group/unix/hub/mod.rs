@@ -13,9 +13,15 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::connection::Connection;
 use super::frame::{ANY_ATTEMPT, Assembly, Frame, pieces};
+use crate::group::{Rank, Speaker};
 use crate::socket::{self, Listener, Received, Refusals};
 use welcome::{Guest, MAX_GUESTS};
 
+/// Whose lines of the log are the hub's.
+const SPEAKER: Speaker = Speaker {
+    rank: Rank(0),
+    pool: None,
+};
 /// How long results may take to leave after rank 0 has left.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Between two looks when nothing happens.
@@ -75,7 +81,7 @@ impl Hub {
             once,
             end,
             guests: Vec::new(),
-            refusals: Refusals::default(),
+            refusals: Refusals::of(SPEAKER),
             members,
             round: 0,
             told: 0,
@@ -86,7 +92,7 @@ impl Hub {
     pub(super) fn run(mut self) {
         while self.members[0].connection.is_some() {
             if let Err(error) = self.wait(Instant::now() + LOOK) {
-                log::error!("the hub of job '{}' ends: {error}", self.job);
+                log::error!("{SPEAKER}: the hub of job '{}' ends: {error}", self.job);
                 return;
             }
             if let Err(why) = self.welcome() {
@@ -165,13 +171,13 @@ impl Hub {
                 Received::Nothing => return,
                 Received::End => false,
                 Received::TooLong => {
-                    log::warn!("rank {rank} of job '{}' sent too much", self.job);
+                    log::warn!("{SPEAKER}: rank {rank} of job '{}' sent too much", self.job);
                     false
                 }
                 Received::Message(message) => {
                     let heard = self.take(rank, &message).is_some();
                     if !heard {
-                        log::warn!("rank {rank} of job '{}' sent garbage", self.job);
+                        log::warn!("{SPEAKER}: rank {rank} of job '{}' sent garbage", self.job);
                     }
                     heard
                 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::super::connection::Connection;
 use super::super::frame::{Frame, MAX_FRAME, Versions};
-use super::Hub;
+use super::{Hub, SPEAKER};
 use crate::socket::{self, Peer, Received, Refusals};
 
 /// How long a connection may take to say who it is.
@@ -47,7 +47,7 @@ impl Hub {
                 Ok(None) => break,
                 Err(error) => {
                     let why = format!("the hub takes no connection: {}", socket::explain(&error));
-                    log::warn!("{why}");
+                    log::warn!("{SPEAKER}: {why}");
                     // No guest will make room, and a rank that is kept out would be named in this one's place.
                     let full = error.raw_os_error() == Some(Errno::MFILE.raw_os_error());
                     if full && self.guests.is_empty() && !self.all_have_come() {
