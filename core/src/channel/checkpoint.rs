@@ -35,6 +35,11 @@ pub struct Checkpoint {
 
 impl Pool {
     /// Notes which channels are prepared now. Local: not a word to the other ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`](crate::Error::Refused) while a collective call of the pool is under way, and when it can only be
+    /// closed; [`Error::Closed`](crate::Error::Closed).
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         let state = self.shared.read()?;
         state.phase.require_open("Pool::checkpoint")?;

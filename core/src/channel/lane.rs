@@ -115,6 +115,11 @@ impl Channel {
     /// what [`split_verdict`](crate::layout::split_verdict) takes apart, of the first failure since the last reset. Set before
     /// the kernel that failed ends, so what follows an operation in its stream or graph can copy it or depend on it. Valid
     /// until the channel is retired or a close of the pool begins to free, and not given afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when the channel is retired or some of the pool's memory is given back or about to be;
+    /// [`Error::Closed`].
     pub fn verdict(&self) -> Result<DevicePtr> {
         self.lane.require_live("Channel::verdict")?;
         let there = |memory: &Memory| memory.local.is_mapped();
@@ -125,12 +130,20 @@ impl Channel {
 
     /// The record of the channel's first failed operation since the last reset, if one failed on this rank. Not waited for:
     /// the pool's health and the channel's verdict can tell of a failure some microseconds earlier.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when the channel is retired; [`Error::Closed`]. A pool that can only be closed still tells.
     pub fn fault(&self) -> Result<Option<FaultReport>> {
         self.require_there("Channel::fault")?;
         self.pool.report(&self.lane, Slip::Fault)
     }
 
     /// The record of the channel's latest wait past the warning limit since the last reset, if there was one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`fault`](Self::fault).
     pub fn warning(&self) -> Result<Option<FaultReport>> {
         self.require_there("Channel::warning")?;
         self.pool.report(&self.lane, Slip::Warning)

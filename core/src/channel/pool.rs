@@ -37,6 +37,11 @@ impl Pool {
     }
 
     /// A prepared channel.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when there is none of this name, a collective call of the pool is under way, or the pool can only be
+    /// closed; [`Error::Closed`].
     pub fn channel(&self, name: &str) -> Result<Channel> {
         Ok(Channel {
             lane: self.with_lane(name, "Pool::channel", Arc::clone)?,
@@ -67,6 +72,10 @@ impl Pool {
     /// What kernels have reported on this rank, by one load of host memory: works while the device hangs. The record of a
     /// failure or a long wait can come some microseconds after this tells of it, since another part of the operation may
     /// write it; [`faults`](Self::faults) and [`warnings`](Self::warnings) wait for the first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`] alone: it tells of a pool that can only be closed, or is closed, as of any other.
     pub fn health(&self) -> Result<Health> {
         self.shared.page.health()
     }
@@ -74,12 +83,20 @@ impl Pool {
     /// The first fault of every channel that has failed on this rank since the last reset, by loads of host memory only. Where
     /// [`health`](Self::health) tells of a failure and no channel has a record yet, it is waited for, a tenth of a second at the
     /// longest: there is none in the end where a device hangs at that very moment.
+    ///
+    /// # Errors
+    ///
+    /// That of `health`.
     pub fn faults(&self) -> Result<Vec<FaultReport>> {
         self.reports(Slip::Fault)
     }
 
     /// The latest warning of every channel on which a wait took long since the last reset; the first is waited for as in
     /// [`faults`](Self::faults).
+    ///
+    /// # Errors
+    ///
+    /// That of `health`.
     pub fn warnings(&self) -> Result<Vec<FaultReport>> {
         self.reports(Slip::Warning)
     }

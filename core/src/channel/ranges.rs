@@ -112,8 +112,8 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`](crate::Error::Closed) once the pool is closed, [`Error::Refused`](crate::Error::Refused) when a close or an abandonment has given some of the
-    /// memory back, or may have, here or at a peer.
+    /// [`Error::Closed`](crate::Error::Closed) once the pool is closed, [`Error::Refused`](crate::Error::Refused) when a close
+    /// or an abandonment has given some of the memory back, or may have, here or at a peer.
     pub fn ranges(&self) -> Result<Vec<PoolRange>> {
         let shared = &self.shared;
         let (lanes, ties) = {

@@ -54,12 +54,20 @@ pub struct Group {
 
 impl Group {
     /// A group of `world` ranks (2 to 16) of which this is `me`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when there can be no such group or no such rank of it.
     pub fn new(bootstrap: Arc<dyn Bootstrap>, me: Rank, world: u32) -> Result<Self> {
         Self::of_members(bootstrap, me, (0..u64::from(world)).collect())
     }
 
     /// A group whose members have names in the caller's world, such as global ranks. The order is kept as it is, never
     /// sorted; pool creation checks that it is the same on all ranks.
+    ///
+    /// # Errors
+    ///
+    /// That of [`new`](Self::new), also when a name occurs twice.
     pub fn of_members(bootstrap: Arc<dyn Bootstrap>, me: Rank, members: Vec<u64>) -> Result<Self> {
         let refuse = |what: String| Error::Argument {
             operation: "Group::new",
