@@ -43,7 +43,7 @@ pub struct Pool {
     pub members: Vec<u64>,
     /// Number of the rank's device in its process.
     pub device: u32,
-    /// The device's identity, as `nvidia-smi -L` prints it.
+    /// The device's identity, as `nvidia-smi -L` prints it; of a MIG instance with `GPU-` in front, and not `MIG-`.
     pub uuid: String,
     /// The device's product name.
     pub device_name: String,

@@ -11,7 +11,8 @@ impl fmt::Debug for CUdevice {
 }
 
 impl fmt::Debug for CUuuid {
-    /// The form that `nvidia-smi -L` prints: `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
+    /// `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, as `nvidia-smi -L` prints that of a whole device. The bytes do not tell one
+    /// from a MIG instance, of which it prints `MIG-` in front.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("GPU-")?;
         for (index, byte) in self.bytes.iter().enumerate() {
