@@ -5,6 +5,7 @@ pub(crate) mod faults;
 mod listener;
 mod peer;
 mod refusals;
+mod strike;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -26,6 +27,7 @@ pub(crate) use peer::Peer;
 #[cfg(feature = "serde")]
 pub(crate) use peer::{refuse_foreign, refuse_strangers};
 pub(crate) use refusals::Refusals;
+use strike::strike;
 
 /// Most descriptors in one message.
 pub(crate) const MAX_DESCRIPTORS: usize = 8;
@@ -85,8 +87,7 @@ pub(crate) fn full() -> String {
 
 /// A socket that never blocks and is not inherited by programs that this process starts.
 pub(crate) fn new() -> io::Result<OwnedFd> {
-    #[cfg(test)]
-    faults::strike("socket", false)?;
+    strike("socket", false)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     Ok(socket)
@@ -95,24 +96,18 @@ pub(crate) fn new() -> io::Result<OwnedFd> {
 /// Connects to an address. Never waits: a listener with a full queue is [`io::ErrorKind::WouldBlock`].
 pub(crate) fn connect(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
     let socket = new()?;
-    #[cfg(test)]
-    faults::strike("connect", false)?;
+    strike("connect", false)?;
     rustix::net::connect(&socket, address)?;
-    #[cfg(test)]
-    faults::strike("connect", true)?;
+    strike("connect", true)?;
     Ok(socket)
 }
 
 /// The next connection, if there is one.
 pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    #[cfg(test)]
-    faults::strike("accept", false)?;
+    strike("accept", false)?;
     match rustix::net::accept_with(listener, flags) {
-        #[cfg(test)]
-        Ok(socket) => faults::strike("accept", true).map(|()| Some(socket)),
-        #[cfg(not(test))]
-        Ok(socket) => Ok(Some(socket)),
+        Ok(socket) => strike("accept", true).map(|()| Some(socket)),
         Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -174,13 +169,9 @@ pub(crate) fn send_descriptors(
         )));
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    #[cfg(test)]
-    faults::strike("sendmsg", false)?;
+    strike("sendmsg", false)?;
     match sendmsg(socket, &[IoSlice::new(message)], &mut control, flags) {
-        #[cfg(test)]
-        Ok(_) => faults::strike("sendmsg", true).map(|()| true),
-        #[cfg(not(test))]
-        Ok(_) => Ok(true),
+        Ok(_) => strike("sendmsg", true).map(|()| true),
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -203,14 +194,12 @@ pub(crate) fn receive_descriptors(
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let mut into = [IoSliceMut::new(&mut message)];
-    #[cfg(test)]
-    if let Err(error) = faults::strike("recvmsg", false) {
-        return unexpected(format!("nothing can be read: {error}"));
-    }
+    let unread = |error: io::Error| Untaken::Unexpected(format!("nothing can be read: {error}"));
+    strike("recvmsg", false).map_err(unread)?;
     let received = match recvmsg(socket, &mut into, &mut control, flags) {
         Ok(received) => received,
         Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
-        Err(error) => return unexpected(format!("nothing can be read: {error}")),
+        Err(error) => return Err(unread(error.into())),
     };
     let descriptors: Vec<OwnedFd> = control
         .drain()
@@ -247,8 +236,7 @@ pub(crate) fn receive_descriptors(
 /// A number that nobody can guess.
 pub(crate) fn random() -> io::Result<u64> {
     let mut bytes = [0; 8];
-    #[cfg(test)]
-    faults::strike("getrandom", false)?;
+    strike("getrandom", false)?;
     // So few come whole or not at all, and without waiting once the system has started.
     let length = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     match length == bytes.len() {
@@ -264,8 +252,7 @@ pub(crate) fn poll(sockets: &mut [PollFd<'_>], deadline: Instant) -> io::Result<
         tv_sec: left.as_secs().min(1 << 30) as i64,
         tv_nsec: left.subsec_nanos().into(),
     };
-    #[cfg(test)]
-    faults::strike("poll", false)?;
+    strike("poll", false)?;
     match rustix::event::poll(sockets, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
