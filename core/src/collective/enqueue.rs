@@ -25,15 +25,15 @@ pub(super) unsafe fn enqueue<O: Operation>(
 ) -> Result<()> {
     let pool = channel.pool();
     // Kept to the end: reset and close wait until nobody is inside, with a bound, since the launch may wait for a peer.
-    let inside = pool.open(O::NAME)?;
-    let route = route(channel, stream, O::NAME)?;
+    let inside = pool.open(O::KIND.name())?;
+    let route = route(channel, stream, O::KIND.name())?;
     if !route.captures()
         && let Some(report) = pool.report(&route.lane, Slip::Fault)?
     {
         return Err(Error::Fault(Box::new(report)));
     }
     let argument = |what| Error::Argument {
-        operation: O::NAME,
+        operation: O::KIND.name(),
         what,
     };
     let mut plan = operation

@@ -84,8 +84,6 @@ pub(crate) trait Params: DeviceStruct {
 /// A collective: everything that differs from one to the next.
 pub(crate) trait Operation {
     const KIND: OperationKind;
-    /// As messages call it.
-    const NAME: &'static str = Self::KIND.name();
     type Params: Params;
 
     /// Checks the arguments against the contract. The words say what is wrong, with its value.

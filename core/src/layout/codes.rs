@@ -18,7 +18,7 @@ macro_rules! codes {
                 match code { $( $code => Some(Self::$variant), )* _ => None }
             }
 
-            /// The variant's name: so documentation and dumps of graphs call it.
+            /// The variant's name: so documentation and status documents call it, and dumps of graphs, by [`ALL`](Self::ALL).
             pub const fn variant(self) -> &'static str {
                 match self { $( Self::$variant => stringify!($variant), )* }
             }
