@@ -1,21 +1,20 @@
 //! Physical memory, reserved addresses and mappings: the `cuMem*` family under one owner.
 
-use core::ffi::{c_int, c_void};
-use core::ptr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+mod properties;
+mod share;
 
-use rustix::io::FdFlags;
 use slabfence_sys::{
-    CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags,
-    CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationType,
-    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType, RangeKind, RangeNote,
+    CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemGenericAllocationHandle, RangeKind,
+    RangeNote,
 };
 
 use super::device::Device;
 use super::held::Held;
 use super::{fork, transfer};
 use crate::error::{Error, Result, every};
-use crate::socket;
+pub(crate) use properties::granularity;
+use properties::{location, properties};
+use share::for_want_of_files;
 
 /// What a device may do in a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,54 +24,6 @@ pub enum Access {
     /// Load and store.
     ReadWrite,
 }
-
-fn location(ordinal: u32) -> Result<CUmemLocation> {
-    Ok(CUmemLocation {
-        type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-        id: i32::try_from(ordinal).map_err(|_| Error::Argument {
-            operation: "cuMem",
-            what: format!("ordinal {ordinal} is no device"),
-        })?,
-    })
-}
-
-/// Pinned memory of the device, exportable where the device can: a form not asked for here cannot be had later.
-fn properties(device: &Device) -> Result<CUmemAllocationProp> {
-    let handles = if device.info().posix_handles {
-        POSIX
-    } else {
-        CUmemAllocationHandleType::empty()
-    };
-    Ok(CUmemAllocationProp {
-        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-        requestedHandleTypes: handles,
-        location: location(device.ordinal())?,
-        ..CUmemAllocationProp::default()
-    })
-}
-
-/// Bytes of which allocations and mappings of this device are multiples.
-pub(crate) fn granularity(device: &Device) -> Result<usize> {
-    let _guard = device.setup()?;
-    let properties = properties(device)?;
-    let mut bytes = 0usize;
-    let which = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
-    // SAFETY: `bytes` is a live out-parameter, the properties are live and wholly initialised.
-    let code =
-        unsafe { (device.api().cuMemGetAllocationGranularity()?)(&mut bytes, &properties, which) };
-    device.check("cuMemGetAllocationGranularity", code)?;
-    if !bytes.is_power_of_two() {
-        return Err(Error::Refused {
-            operation: "Device::granularity",
-            why: format!("the driver gives {bytes} bytes, which is no power of two"),
-        });
-    }
-    Ok(bytes)
-}
-
-/// The one form in which memory goes to other processes.
-const POSIX: CUmemAllocationHandleType =
-    CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 /// Addresses of a mapping with its guards.
 fn reservation(bytes: usize, guard: usize) -> Option<usize> {
@@ -137,70 +88,6 @@ impl GuardedMapping {
         // SAFETY: the whole of a mapping that nobody else knows yet.
         unsafe { transfer::fill(device, mapping.base, 0, whole) }?;
         Ok(mapping)
-    }
-
-    /// Maps memory of `bytes` bytes that another process has exported, for this process's `device` to access. The
-    /// descriptor is closed in any case: the driver keeps what it needs.
-    pub(crate) fn import(
-        device: &Device,
-        descriptor: OwnedFd,
-        bytes: usize,
-        access: Access,
-    ) -> Result<Self> {
-        let guard = device.granularity()?;
-        if bytes == 0 || !bytes.is_multiple_of(guard) || reservation(bytes, guard).is_none() {
-            return Err(Error::Refused {
-                operation: "Mapping::import",
-                why: format!(
-                    "a peer's allocation of {bytes} bytes; device {} maps multiples of {guard}: use devices of one kind",
-                    device.ordinal()
-                ),
-            });
-        }
-        let _guard = device.setup()?;
-        let import = device.api().cuMemImportFromShareableHandle()?;
-        let mut mapping = Self::empty(device, bytes, guard);
-        let mut physical = CUmemGenericAllocationHandle::default();
-        // The form is the descriptor's number in the place of a pointer.
-        let handle = ptr::without_provenance_mut::<c_void>(descriptor.as_raw_fd() as usize);
-        // SAFETY: `physical` is a live out-parameter; the descriptor is open until the call has returned, and the driver
-        // refuses one that is no exported memory.
-        let code = unsafe { import(&mut physical, handle, POSIX) };
-        for_want_of_files(device.check("cuMemImportFromShareableHandle", code))?;
-        mapping.physical = Some(physical);
-        mapping.map(physical, access)?;
-        Ok(mapping)
-    }
-
-    /// A descriptor of the memory, for another process to import.
-    pub(crate) fn export(&self) -> Result<OwnedFd> {
-        let physical = self.physical.filter(|_| self.mapped == Held::Yes);
-        let physical = physical.ok_or(Error::Closed {
-            what: "Mapping::export",
-        })?;
-        let device = &self.device;
-        let _guard = device.setup()?;
-        let export = device.api().cuMemExportToShareableHandle()?;
-        let mut descriptor: c_int = -1;
-        let to = (&raw mut descriptor).cast();
-        // SAFETY: for this form the driver writes one C integer, to which `to` points; the handle is live; flags must be
-        // zero.
-        let code = unsafe { export(to, physical, POSIX, 0) };
-        for_want_of_files(device.check("cuMemExportToShareableHandle", code))?;
-        if descriptor < 0 {
-            return Err(Error::Refused {
-                operation: "Mapping::export",
-                why: format!("the driver gave {descriptor}, which is no descriptor"),
-            });
-        }
-        // SAFETY: the driver has just opened the descriptor for the caller, who is to close it.
-        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        // A program that this process starts would keep the memory alive.
-        rustix::io::fcntl_setfd(&descriptor, FdFlags::CLOEXEC).map_err(|error| Error::Refused {
-            operation: "Mapping::export",
-            why: format!("the descriptor cannot be kept from programs that are started: {error}"),
-        })?;
-        Ok(descriptor)
     }
 
     /// Maps `physical` between two guards, for the own device.
@@ -367,17 +254,6 @@ impl GuardedMapping {
         });
         every([freed, released].into_iter().flatten())
     }
-}
-
-/// Adds to a failure that this process can open no more files, if that is so: the driver has codes of other meanings for it.
-fn for_want_of_files(result: Result<()>) -> Result<()> {
-    result.map_err(|error| match socket::is_full() {
-        true => Error::Refused {
-            operation: "memory for peers",
-            why: format!("{error}; {}", socket::full()),
-        },
-        false => error,
-    })
 }
 
 impl Drop for GuardedMapping {
