@@ -124,8 +124,9 @@ pub fn every_call_apart<S: Send>(
             lives.fail(&[point]);
             points.push(point);
             if mine.is_some() {
-                held.0 += leaked(point, world);
-                held.1 += leaked(point, world);
+                let files = leaked(point, ranks);
+                held.0 += files;
+                held.1 += files;
             }
             let until = Instant::now() + CLOSED;
             while holdings() != held && Instant::now() < until {
@@ -139,6 +140,6 @@ pub fn every_call_apart<S: Send>(
 }
 
 /// Files of memory that stay after this call has failed.
-fn leaked(point: Point, world: u32) -> usize {
-    super::lives::leak(point, world).physical
+fn leaked(point: Point, world: World) -> usize {
+    super::lives::leak(point, world.ranks, world.transport).physical
 }
