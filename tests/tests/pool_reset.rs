@@ -139,14 +139,15 @@ fn a_scope_refuses_the_reset_and_what_it_captures_replays() {
 fn a_rank_that_hangs_fails_the_reset_by_name_and_the_pool_can_only_be_closed() {
     let (_machine, driver) = machine(2);
     let contract = Contract {
-        fail: Duration::from_millis(3500),
+        fail: Duration::from_secs(10),
         ..contract()
     };
     let members = ThreadBootstrap::world(2)
         .into_iter()
         .map(|member| Arc::new(member) as _)
         .collect();
-    let limit = Duration::from_secs(5);
+    // A reset waits for half of it.
+    let limit = Duration::from_secs(12);
     on_members(&driver, members, limit, |member| {
         let (pool, channel) = member.channel(&contract, "decode").unwrap();
         let stream = Stream::new(&member.device).unwrap();
@@ -178,7 +179,7 @@ fn a_reset_leaves_no_word_of_a_failure_in_the_channels_memory() {
     let (_machine, driver) = machine(2);
     let contract = Contract {
         warn: Duration::from_millis(50),
-        fail: Duration::from_millis(300),
+        fail: Duration::from_secs(2),
         ..contract()
     };
     on_ranks(&driver, 2, |member| {

@@ -251,7 +251,7 @@ fn a_device_that_does_not_answer_leaves_the_epochs_open_and_says_so() {
 #[test]
 fn a_failure_is_told_with_its_report_until_the_reset() {
     let (_machine, driver) = machine(2);
-    on_ranks(&driver, 2, |member| {
+    let causes = on_ranks(&driver, 2, |member| {
         let (pool, lane) = member.channel(&contract(), "decode").unwrap();
         let stream = Stream::new(&member.device).unwrap();
         let gather = Gather::new(member, &contract(), [2, 3][member.rank() as usize]).unwrap();
@@ -265,7 +265,8 @@ fn a_failure_is_told_with_its_report_until_the_reset() {
         assert_eq!(of, (failed.number, "decode", failed.rank, 2));
         let other = Rank(1 - member.rank());
         assert_eq!(fault.operation, Some(OperationKind::AllGatherHeads));
-        if fault.cause == Some(Cause::TagMismatch) {
+        let cause = fault.cause.expect("a cause");
+        if cause == Cause::TagMismatch {
             assert_eq!(
                 (fault.late_rank, fault.expected),
                 (Some(other), fault.tag & 0xffff_ffff)
@@ -282,7 +283,13 @@ fn a_failure_is_told_with_its_report_until_the_reset() {
         assert_eq!(counts(&revived, "decode"), (Some(5), Some(0), 1, 0));
         assert_eq!(revived.health, Health::Healthy);
         pool.close().unwrap();
+        cause
     });
+    // Whoever sees it first may end the other's operation.
+    assert!(causes.contains(&Cause::TagMismatch), "{causes:?}");
+    for cause in causes {
+        assert!(matches!(cause, Cause::TagMismatch | Cause::PeerFailed));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! close, and every call of an abandonment: the ranks agree, the next attempt succeeds, and no process keeps a descriptor or
 //! memory.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use slabfence_emu::Live;
@@ -9,6 +10,9 @@ use slabfence_tests::exhaust::{Injected, SHARES, World};
 use slabfence_tests::processes::{Ending, Folder, Ranks};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_slabfence-test-rank");
+
+/// One test at a time starts its processes: all of them together would be late for one another.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// What each rank maps: four arenas of its own, three of each peer.
 fn mappings(world: World) -> usize {
@@ -44,6 +48,7 @@ fn left(ending: &Ending) -> usize {
 /// Ranks that live through a scenario again and again, in several worlds at once, and how many calls and exchanges they are to
 /// fail at least.
 fn injected(scenario: &str, world: World, calls: usize, exchanges: usize) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let begin = Instant::now();
     let ranks: Vec<u32> = (0..world.ranks).collect();
     let worlds: Vec<(Folder, Ranks)> = (0..SHARES)

@@ -1,10 +1,10 @@
 //! That what a process tells of a pool is what the pool says of itself, member by member, while a rank waits, a graph and a
 //! scope hold channels, and behind a reset.
 
-use std::env;
-use std::fs;
+use std::path::Path;
 use std::process;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use slabfence::channel::{ChannelStatus, Contract, KindBytes, PoolStatus};
 use slabfence::driver::Stream;
@@ -13,9 +13,10 @@ use slabfence::layout::Transport;
 use slabfence::status::{self, Bytes, Channel, Pool};
 use slabfence_tests::graphs::capture;
 use slabfence_tests::host::contract;
-use slabfence_tests::late::until;
+use slabfence_tests::late::{on_ranks, until};
 use slabfence_tests::probe::machine;
-use slabfence_tests::ranks::{Gather, on_ranks};
+use slabfence_tests::processes::Folder;
+use slabfence_tests::ranks::Gather;
 
 const WARN: Duration = Duration::from_millis(60);
 /// Of the device's answer, on a loaded host.
@@ -69,11 +70,25 @@ fn pools_agree(told: &Pool, of: &PoolStatus) {
     }
 }
 
+/// What this process tells of a pool once its device has answered: the server does not wait long for it.
+fn told_of(folder: &Path, number: u64) -> Pool {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let document = status::read(folder, process::id()).unwrap().unwrap();
+        let mut pools = document.pools.into_iter();
+        let told = pools.find(|told| told.number == number);
+        let told = told.expect("this rank's pool");
+        if told.unanswered.is_none() || Instant::now() > until {
+            return told;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn every_member_of_the_document_is_what_the_pool_says() {
-    let folder = env::temp_dir().join(format!("slabfence-document-{}", process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let server = status::serve(&folder).unwrap();
+    let folder = Folder::new();
+    let _server = status::serve(folder.path()).unwrap();
     let (_machine, driver) = machine(2);
     let contract = Contract {
         transport: Transport::Pull,
@@ -99,10 +114,8 @@ fn every_member_of_the_document_is_what_the_pool_says() {
             until("warned", || pool.health().unwrap() == Health::Warned);
             // Between the two nothing changes: the operation waits.
             let own = pool.status_within(PATIENCE).unwrap();
-            let document = status::read(&folder, process::id()).unwrap().unwrap();
-            let told = document.pools.iter().find(|told| told.number == own.number);
-            let told = told.expect("this rank's pool");
-            pools_agree(told, &own);
+            let told = told_of(folder.path(), own.number);
+            pools_agree(&told, &own);
             assert_eq!(told.health, "warned");
             // So that what agrees is not all nothing.
             let [eager, graph, scope] = &told.channels[..] else {
@@ -127,6 +140,4 @@ fn every_member_of_the_document_is_what_the_pool_says() {
         drop(graph);
         pool.close().unwrap();
     });
-    drop(server);
-    let _ = fs::remove_dir_all(&folder);
 }

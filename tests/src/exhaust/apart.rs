@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use slabfence::channel::Contract;
 use slabfence::driver::Device;
 use slabfence::driver::Driver;
 use slabfence::group::{Bootstrap, Group, Rank};
@@ -20,10 +21,12 @@ use crate::processes::memory_of;
 use crate::ranks::Member;
 
 /// How long ranks wait for one another where one fails; half of it for memory that is not handed over.
-const PATIENCE: Duration = Duration::from_secs(6);
+const PATIENCE: Duration = Duration::from_secs(12);
 /// Equal worlds among which the points are divided, as [`Place::share`] says. Most of a round is waiting, so they live at the same
 /// time.
-pub const SHARES: usize = 3;
+pub const SHARES: usize = 5;
+/// How long an operation waits for a peer's: no process that merely comes late waits that long.
+const FAIL: Duration = Duration::from_secs(1);
 /// How long what is closed by another thread may take.
 const CLOSED: Duration = Duration::from_secs(10);
 
@@ -99,7 +102,10 @@ pub fn every_call_apart<S: Send>(
     };
     let seat = Seat {
         member: &member,
-        contract: ranks.contract(),
+        contract: Contract {
+            fail: FAIL,
+            ..ranks.contract()
+        },
         keeps: false,
         meeting: Arc::clone(&place.meeting),
         ledger,
@@ -124,8 +130,9 @@ pub fn every_call_apart<S: Send>(
             lives.fail(&[point]);
             points.push(point);
             if mine.is_some() {
-                held.0 += leaked(point, world);
-                held.1 += leaked(point, world);
+                let files = leaked(point, ranks);
+                held.0 += files;
+                held.1 += files;
             }
             let until = Instant::now() + CLOSED;
             while holdings() != held && Instant::now() < until {
@@ -139,6 +146,6 @@ pub fn every_call_apart<S: Send>(
 }
 
 /// Files of memory that stay after this call has failed.
-fn leaked(point: Point, world: u32) -> usize {
-    super::lives::leak(point, world).physical
+fn leaked(point: Point, world: World) -> usize {
+    super::lives::leak(point, world.ranks, world.transport).physical
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
+use slabfence::layout::Transport;
 use slabfence_emu::Live;
 
 use super::{BOUND, Seat};
@@ -11,13 +12,21 @@ use crate::injection::{EXCHANGE, Effect, Ledger, Point, When};
 
 /// What is left in a world of so many ranks of an object whose end failed before it had an effect, or of a graph that was made
 /// and not given.
-pub(super) fn leak(point: Point, ranks: u32) -> Live {
+pub(super) fn leak(point: Point, ranks: u32, transport: Transport) -> Live {
     let Point { entry, when, .. } = point;
     let mut live = Live::default();
     if point.strays() {
         // It holds the pool, which every rank has abandoned: its own keeps all arenas, and beside them the page, two modules,
         // and the buffer and stream by which counters are read. The others keep the arenas that this one may use.
-        let arenas = 3 * ranks as usize + 1;
+        let ranks = ranks as usize;
+        let arenas = 3 * ranks + 1;
+        // Of its one channel: a local block in four parts, and of each rank flags a slot and phase, three lines of each source,
+        // and each source's inboxes or a rank's own outboxes.
+        let staged = match transport {
+            Transport::Pull => 2,
+            _ => 2 * ranks,
+        };
+        let announced = 4 + ranks * (4 + 3 * ranks + staged);
         let executable = usize::from(entry == "cuGraphExecDestroy");
         return Live {
             physical: arenas,
@@ -29,6 +38,7 @@ pub(super) fn leak(point: Point, ranks: u32) -> Live {
             graphs: 1 - executable,
             execs: executable,
             user_objects: 1,
+            announced,
             ..live
         };
     }
@@ -155,14 +165,11 @@ impl<'a, S: Send, R: Fn(&Seat<'_>, &mut S, Option<Point>) + Sync> Lives<'a, S, R
         let here = failed
             .iter()
             .filter(|point| self.one_machine || point.rank == rank);
+        let transport = seat.contract.transport;
         let usual = each(self.alive, self.keeps, usize::wrapping_add);
-        let mut expected = here.fold(usual, |live, &point| {
-            each(live, leak(point, world), usize::wrapping_add)
+        let expected = here.fold(usual, |live, &point| {
+            each(live, leak(point, world, transport), usize::wrapping_add)
         });
-        if points.iter().any(Point::strays) {
-            // As many as the kept arenas have parts.
-            expected.announced = now.announced;
-        }
         if now != expected {
             let before = self.alive;
             self.wrong

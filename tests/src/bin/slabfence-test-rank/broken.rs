@@ -20,7 +20,7 @@ use super::part::Part;
 use super::{Outcome, PATIENCE};
 
 /// Where a wait is to fail: no rank that merely comes late on a busy machine waits that long.
-const FAIL: Duration = Duration::from_secs(1);
+const FAIL: Duration = Duration::from_secs(4);
 /// Mappings of each peer's memory.
 const MAPPINGS: usize = 3;
 

@@ -1,8 +1,8 @@
 //! Forks, as hosts make them.
 
-use std::env;
 use std::fmt;
 use std::io::{self, Read};
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -16,6 +16,7 @@ use slabfence_tests::ranks::Member;
 use super::Outcome;
 use super::attempts::Stage;
 use super::gate::{self, Gate};
+use super::part::Part;
 
 /// Seconds after which a child that hangs is killed.
 const WATCHDOG: u32 = 60;
@@ -60,6 +61,7 @@ pub fn companion() -> Outcome {
 
 /// Forks inside a capture scope; the child tries everything and ends, the parent goes on as if nothing had been.
 pub fn try_everything(
+    part: &Part,
     member: &Member,
     contract: &Contract,
     pool: &Pool,
@@ -67,7 +69,9 @@ pub fn try_everything(
 ) -> Outcome {
     let stream = Stream::new(&member.device)?;
     let mut stage = Stage::new(member, contract, pool, channel)?;
-    let server = status::serve(&env::temp_dir())?;
+    // Whoever is killed leaves its socket, to go with the scenario's folder.
+    let folder = Path::new(&part.folder);
+    let server = status::serve(folder)?;
     let scope = pool.capture("decode", &stream)?;
     match fork_watched(&mut stage)? {
         Some(mut wrong) => {
@@ -83,7 +87,7 @@ pub fn try_everything(
             if !server.path().exists() {
                 return Err("a forked child has removed the socket of its parent's server".into());
             }
-            let told = status::read(&env::temp_dir(), process::id())?;
+            let told = status::read(folder, process::id())?;
             let told = told.ok_or("the server does not answer behind a fork")?;
             if told.pools.len() != 1 {
                 return Err(format!("behind a fork the server tells of {:?}", told.pools).into());

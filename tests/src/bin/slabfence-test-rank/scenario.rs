@@ -114,7 +114,7 @@ pub fn run(part: &Part, bootstrap: UnixBootstrap, machine: &Machine) -> Outcome 
         "die-mid-run" | "die-in-operation" | "die-awaited" | "die-awaited-pull" => {
             return bereaved(part, &member, &contract, &pool, &channel, &stream);
         }
-        "fork" => forked::try_everything(&member, &contract, &pool, &channel)?,
+        "fork" => forked::try_everything(part, &member, &contract, &pool, &channel)?,
         "push" | "pull" => {
             let block = captured(&member, &contract, &pool, "decode")?;
             check(machine, &block, part.rank, part.world, contract.transport);

@@ -1,8 +1,9 @@
 //! Every call on a socket by which a rank of three hands over memory failed.
 
 use std::io::PipeReader;
+use std::iter;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::event::PollFlags;
 
@@ -15,6 +16,8 @@ use crate::socket::faults::{Strike, arm};
 const PATIENCE: Duration = Duration::from_secs(6);
 /// More calls of a kind than a rank of three makes that nobody keeps waiting.
 const CALLS: u32 = 4;
+/// Worlds at once. Each has some fifty descriptors, and a process often no more than 1024.
+const WORLDS: usize = 14;
 
 /// What a rank of three has by handing over three descriptors, and the other ends of its own.
 fn hand_over(group: &Group) -> (std::result::Result<usize, String>, Vec<PipeReader>) {
@@ -25,8 +28,9 @@ fn hand_over(group: &Group) -> (std::result::Result<usize, String>, Vec<PipeRead
     (theirs.map_err(|error| error.to_string()), readers)
 }
 
-/// Three ranks of which `rank` has a call fail in the first of two attempts; whether it was come to.
-fn struck(rank: u32, strike: Strike) -> bool {
+/// Three ranks of which `rank` has a call fail in the first of two attempts; whether it was come to, and whether that attempt
+/// failed.
+fn struck(rank: u32, strike: Strike) -> (bool, bool) {
     let mut ranks: Vec<_> = thread::scope(|scope| {
         let members = ThreadBootstrap::world(3).into_iter();
         let ranks = members.map(|member| {
@@ -68,7 +72,7 @@ fn struck(rank: u32, strike: Strike) -> bool {
             "{strike:?}: {words}"
         );
     }
-    hit
+    (hit, fails)
 }
 
 #[test]
@@ -99,18 +103,20 @@ fn a_socket_call_that_fails_anywhere_in_a_handover_fails_it_on_all_3_ranks_and_t
         }
     }
     // They wait more than they work.
-    let hits = thread::scope(|scope| {
-        let all: Vec<_> = points
-            .iter()
-            .map(|&(rank, strike)| (strike.call, scope.spawn(move || struck(rank, strike))))
-            .collect();
-        let hits = all
-            .into_iter()
-            .map(|(call, one)| (call, one.join().unwrap()));
-        hits.filter(|(_, hit)| *hit)
-            .map(|(call, _)| call)
-            .collect::<Vec<_>>()
+    let left = Mutex::new(points.into_iter());
+    let one = || {
+        let (rank, strike) = left.lock().unwrap().next()?;
+        Some((strike.call, struck(rank, strike)))
+    };
+    let lived: Vec<_> = thread::scope(|scope| {
+        let worlds = [(); WORLDS].map(|()| scope.spawn(|| iter::from_fn(one).collect::<Vec<_>>()));
+        let worlds = worlds.into_iter().flat_map(|world| world.join().unwrap());
+        worlds.collect()
     });
+    let hits = lived.iter().filter(|(_, (hit, _))| *hit);
+    let hits: Vec<&str> = hits.map(|(call, _)| *call).collect();
+    let waits = lived.iter().filter(|(call, _)| *call == "poll");
+    assert!(waits.filter(|(_, (_, fails))| *fails).count() > 0);
     println!("injected: {} calls on sockets of 3 ranks", hits.len());
     // Two numbers of a door; one socket for it and one for each peer; one connection and one message to and from each.
     for (call, least) in [

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Barrier;
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use super::super::UnixBootstrap;
 use super::super::join::MAX_JOB;
-use super::{Folder, join, on_ranks, ranks, soon};
+use super::{Folder, all_come, join, on_ranks, ranks, soon};
 use crate::error::Error;
 use crate::group::{Bootstrap, BootstrapError, Rank};
 use crate::socket::{self, Listener, Place};
@@ -29,9 +29,9 @@ fn only_the_user_may_reach_the_socket_which_goes_with_the_hub() {
 #[test]
 fn all_ranks_learn_who_did_not_come() {
     let folder = Folder::new();
-    let started = &Barrier::new(4);
+    let started = &AtomicU32::new(0);
     let outcomes = on_ranks(4, |rank| {
-        started.wait();
+        all_come(started, 4);
         match rank {
             2 => None,
             // Whoever waits longest learns it too, though the hub has gone.
@@ -86,15 +86,15 @@ fn a_second_job_of_the_same_name_is_refused_and_the_first_lives_on() {
 #[test]
 fn a_rank_that_comes_again_after_it_has_left_is_refused_and_the_others_know_that_it_left() {
     let folder = Folder::new();
-    let (came, refused) = (&Barrier::new(3), &Barrier::new(3));
+    let (came, refused) = (&AtomicU32::new(0), &AtomicU32::new(0));
     on_ranks(3, |rank| {
         let member = join(&folder, rank, 3, 10_000).unwrap();
-        came.wait();
+        all_come(came, 3);
         if rank == 1 {
             drop(member);
             // At once: the hub may hear of the new connection first.
             let again = join(&folder, 1, 3, 10_000);
-            refused.wait();
+            all_come(refused, 3);
             let Err(Error::Refused { why, .. }) = again else {
                 panic!("{again:?}");
             };
@@ -106,7 +106,7 @@ fn a_rank_that_comes_again_after_it_has_left_is_refused_and_the_others_know_that
         let left = Err(BootstrapError::Left { ranks: ranks(&[1]) });
         let told = [(); 2].map(|()| member.all_gather(b"x", soon(60_000)));
         // The hub stays until all have heard.
-        refused.wait();
+        all_come(refused, 3);
         assert_eq!(told, [left.clone(), left]);
     });
     assert_eq!(folder.files(), 0);

@@ -85,6 +85,12 @@ fn reaches(count: &AtomicU32, wanted: u32) {
     }
 }
 
+/// Waits until all of so many have come here.
+fn all_come(count: &AtomicU32, all: u32) {
+    count.fetch_add(1, Ordering::SeqCst);
+    reaches(count, all);
+}
+
 /// Waits until the hub listens.
 fn knock(folder: &Folder) -> OwnedFd {
     let address = folder.place().address().unwrap();
