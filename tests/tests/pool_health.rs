@@ -76,7 +76,7 @@ fn health_and_records_take_no_driver_call_while_a_kernel_waits_or_after_it_faile
 
 /// The word of a pool that fails is there before its record, where two warps fail at once and the slower one writes it.
 #[test]
-fn a_failure_without_a_record_yet_is_waited_for_a_moment_and_told_as_failed() {
+fn a_failure_without_a_record_yet_is_waited_for_one_moment_and_told_as_failed() {
     let (_machine, driver) = machine(2);
     on_ranks(&driver, 2, |member| {
         let (pool, channel) = member
@@ -87,19 +87,20 @@ fn a_failure_without_a_record_yet_is_waited_for_a_moment_and_told_as_failed() {
         let probe = Probe::new(&member.device).unwrap();
         probe.poke(part(Part::HealthHeader), 3).unwrap();
         assert_eq!(pool.health().unwrap(), Health::Failed);
-        let waits = |look: &dyn Fn()| {
-            let begin = Instant::now();
-            look();
-            assert!(begin.elapsed() >= Duration::from_millis(100));
-        };
-        waits(&|| assert_eq!(pool.faults().unwrap(), []));
-        waits(&|| {
-            let status = pool.status().unwrap();
-            assert_eq!(
-                (status.health, &status.channels[0].fault),
-                (Health::Failed, &None)
-            );
-        });
+        let begin = Instant::now();
+        assert_eq!(pool.faults().unwrap(), []);
+        assert!(begin.elapsed() >= Duration::from_millis(100));
+        // Whoever looks behind that has waited long enough.
+        let begin = Instant::now();
+        for _ in 0..50 {
+            assert_eq!(pool.faults().unwrap(), []);
+        }
+        assert!(begin.elapsed() < 50 * Duration::from_millis(100));
+        let status = pool.status().unwrap();
+        assert_eq!(
+            (status.health, &status.channels[0].fault),
+            (Health::Failed, &None)
+        );
         // A wait that was long has happened on no channel: nothing is waited for.
         assert_eq!(
             (pool.warnings().unwrap(), channel.fault().unwrap()),
